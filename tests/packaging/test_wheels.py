@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 DRIVEN = {"torch", "torch-npu", "vllm", "sglang", "ray", "verl", "numpy", "omegaconf", "nvidia"}
 """What rlprof and its plugins drive or may meet; a profiler never asks for any of it."""
 READS_WITH = {
-    "rlprof-timeline": {"msgspec", "numpy", "tqdm"},
+    "rlprof-timeline": {"msgspec", "numpy"},
     "rlprof-report": {"msgspec", "numpy"},
     "rlprof-testing": {"pytest"},
 }

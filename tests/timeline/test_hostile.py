@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rlprof_timeline import _tracks
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._write import write
 from tests.timeline.builder import Written
@@ -66,19 +65,3 @@ def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
 
     assert sum(event["name"] == "fine" for event in written.events) == fine
     assert (set(wrong) <= set(told), bool(told)) == (True, bool(wrong))
-
-
-# failures.md: trace-threads
-def test_processes_and_threads_beyond_all_measure_share_a_track(tmp_path, monkeypatch) -> None:
-    """None of their events is lost, and it is told."""
-    monkeypatch.setattr(_tracks, "_MOST", 2_000)
-    events = [an_event("fine", n, pid=n % 1_500, tid=10_000 + n) for n in range(3_000)]
-
-    written, told = beside_a_good_one(
-        document(list(map(LAYOUTS["kineto"], events)), HEAD), tmp_path
-    )
-
-    pids = [event["pid"] for event in written.events if event["name"] == "fine"]
-    assert (len(pids), len(set(pids))) == (3_000, 1_024)
-    assert "bad · others" in written.processes.values()
-    assert told == ["has too many threads: those beyond share a track"]

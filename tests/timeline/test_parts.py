@@ -66,14 +66,13 @@ def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_alone", [True, False], ids=["copied", "begun anew"])
-def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch, is_alone) -> None:
+def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch) -> None:
     """Groups are moved side by side, and the file is the same to the byte."""
     two_ranks(run)
     alone = run.export(tmp_path / "alone").read_bytes()
     monkeypatch.setattr(_pool, "_SMALL", 0)
     monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_is_alone", lambda: is_alone)
+    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
 
     together = run.export(tmp_path / "together").read_bytes()
 
@@ -86,7 +85,7 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
     two_ranks(run)
     monkeypatch.setattr(_pool, "_SMALL", 0)
     monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_is_alone", lambda: True)
+    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
     monkeypatch.setattr(_pool, "move", _die)
 
     with pytest.raises(MemoryError, match="was killed; export less: --step"):

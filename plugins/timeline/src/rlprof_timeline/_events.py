@@ -6,7 +6,6 @@ which is faster but knows only today's layout of Kineto.
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -30,8 +29,6 @@ _WRITTEN_US = 4 * 10**12
 _LONGEST_NS = 4 * 10**18
 _READ = 1 << 16
 """Bytes of a member that is still decoded."""
-_NUMBER = re.compile(rb"-?\d{1,300}(?:\.\d{1,17})?")
-"""Perfetto refuses a whole file for one number outside the range of a double."""
 
 _Us = (
     Annotated[int, msgspec.Meta(ge=-_READ_US, le=_READ_US)]
@@ -223,8 +220,6 @@ def _key(name: str) -> bytes:
 def _text(key: str, raw: msgspec.Raw) -> bytes:
     """Return a member as text; empty if Perfetto would refuse the file for it."""
     text = bytes(raw)
-    if text[:1] in b"-0123456789" and not _NUMBER.fullmatch(text):
-        text = encode(_value(raw))
     if key in ("tts", "tdur") and text[:1] not in b"-0123456789":
         return b""
     return unescaped(text) if b"\\" in text else text

@@ -144,8 +144,6 @@ def _move_one(
             done.earliest_ns = place.earliest_ns + zero
     if text.dropped:
         done.problems.append(f"events that cannot be read: {text.dropped} dropped")
-    if tracks.is_full:
-        done.problems.append("has too many threads: those beyond share a track")
     if done.problems and not done.events:
         done.left_out = done.problems[0]
     return done

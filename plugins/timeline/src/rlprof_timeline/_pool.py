@@ -36,18 +36,13 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
     """Move all groups into parts in *folder*, on all cores, and show the progress."""
     sizes = [sum(item.size() for item in group.items) for group in groups]
     progress = Progress(sum(len(group.items) for group in groups), sum(sizes))
-    try:
-        jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
-        workers = min(len(jobs), _cores())
-        may_begin = not multiprocessing.current_process().daemon
-        if workers < 2 or sum(sizes) < _SMALL or not may_begin:
-            return _alone(jobs, progress)
-        # The largest first: else the last one keeps one core busy and the others wait.
-        order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
-        together = _together(jobs, order, workers, progress)
-        return _alone(jobs, progress) if together is None else together
-    finally:
-        progress.close()
+    jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
+    workers = min(len(jobs), _cores())
+    if workers < 2 or sum(sizes) < _SMALL or not _can_be_copied():
+        return _alone(jobs, progress)
+    # The largest first: else the last one keeps one core busy and the others wait.
+    order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
+    return _together(jobs, order, workers, progress)
 
 
 def _alone(jobs: Sequence[tuple[Group, Stretch, Path]], progress: Progress) -> list[Part]:
@@ -66,30 +61,18 @@ def _together(
     order: Sequence[int],
     workers: int,
     progress: Progress,
-) -> list[Part] | None:
-    """Return None if no other processes can be started."""
-    # A copy of this process has all modules; with other threads in it, it might have their locks.
-    _import_alone()
-    is_copied = _is_alone()
-    context: Any = multiprocessing.get_context("fork" if is_copied else "spawn")
+) -> list[Part]:
+    context: Any = multiprocessing.get_context("fork")
+    files, size = context.Value("q", 0), context.Value("q", 0)
+    pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
     try:
-        files, size = context.Value("q", 0), context.Value("q", 0)
-        pool = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(files, size))
-    except OSError:  # no semaphores
-        return None
-    try:
-        try:
-            futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
-        except OSError:  # as many processes as there may be
-            return None
+        futures = {nth: pool.submit(_move, *jobs[nth]) for nth in order}
         waiting = set(futures.values())
         while waiting:
             waiting = wait(waiting, _LOOK_S).not_done
             progress.show(files.value, size.value)
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
-        if not is_copied:  # or the running script cannot be started again for another process
-            return None
         raise MemoryError("a process that read traces was killed; export less: --step") from None
     finally:
         processes = list((pool._processes or {}).values())  # noqa: SLF001 -- Ctrl-C ends them now
@@ -125,8 +108,11 @@ def _end_with(parent: Any) -> None:
     os._exit(1)
 
 
-def _import_alone() -> None:
-    """Import numpy without its threads, once for all workers."""
+def _can_be_copied() -> bool:
+    """Whether a copy of this process works: with other threads, it might have their locks.
+
+    Import numpy, without threads of its own, for all copies.
+    """
     before = os.environ.get("OPENBLAS_NUM_THREADS")
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     try:
@@ -135,12 +121,6 @@ def _import_alone() -> None:
         del os.environ["OPENBLAS_NUM_THREADS"]
         if before is not None:
             os.environ["OPENBLAS_NUM_THREADS"] = before
-
-
-def _is_alone() -> bool:
-    """Whether this process can be copied: it has one thread, of Python or not."""
-    if "fork" not in multiprocessing.get_all_start_methods():
-        return False
     try:
         return len(list(Path("/proc/self/task").iterdir())) == 1
     except OSError:  # not Linux

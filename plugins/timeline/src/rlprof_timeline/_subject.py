@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import tarfile
-import zipfile
 from typing import TYPE_CHECKING
 
 from rlprof.errors import RlprofError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 _TIMELINE = "exports/timeline.json.gz"
@@ -57,22 +54,4 @@ def command(run: Path) -> str:
 
 def unpacked(file: Path) -> int:
     """Estimate the bytes that a viewer has to read, without unpacking the file."""
-    return sum(
-        size * (_UNPACKED if name.lower().endswith((".gz", ".tgz")) else 1)
-        for name, size in _members(file)
-    )
-
-
-def _members(file: Path) -> Iterator[tuple[str, int]]:
-    try:
-        if file.suffix == ".tar":
-            with tarfile.open(file, "r:") as archive:
-                yield from [(member.name, member.size) for member in archive]
-            return
-        if file.suffix == ".zip":
-            with zipfile.ZipFile(file) as packed:
-                yield from [(member.filename, member.file_size) for member in packed.infolist()]
-            return
-    except (OSError, tarfile.TarError, zipfile.BadZipFile):
-        pass  # the viewer reports what is wrong with it
-    yield file.name, file.stat().st_size
+    return file.stat().st_size * (_UNPACKED if file.suffix == ".gz" else 1)

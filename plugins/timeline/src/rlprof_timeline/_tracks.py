@@ -17,11 +17,8 @@ _LAST = 1 << 31
 """The place of a track without one."""
 _HEARD = {"name": str, "labels": str, "sort_index": int}
 """The metadata events of a process or thread that are kept; the others are dropped."""
-PROCESSES = 1024
-"""Numbers reserved for the processes of one group; further processes share the last."""
-_MOST = 1 << 16
-"""Threads of a group, and processes and threads with metadata."""
-_REST = "others"
+PROCESSES = 1 << 14
+"""Numbers reserved for the processes of one group."""
 _LONGEST = 300
 """Most characters of a name."""
 _THREADS = 1_000_000_000
@@ -47,10 +44,6 @@ class Tracks:
     first: int
     by_pid: dict[int | str, Track] = attrs.field(factory=dict)
     """The processes with events, by their ids in the trace."""
-    is_full: bool = False
-    """Whether threads or processes share a track for lack of numbers."""
-    _threads: int = 0
-    _rest: Track | None = None
     _said: defaultdict[tuple[int | str, int | str | None], dict[str, Any]] = attrs.field(
         factory=lambda: defaultdict(dict)
     )
@@ -60,14 +53,10 @@ class Tracks:
         return self._process(pid).number
 
     def _process(self, pid: int | str) -> Track:
-        track = self.by_pid.get(pid, self._rest)
+        track = self.by_pid.get(pid)
         if track is None:
-            nth = len(self.by_pid)
-            track = Track(f"process {pid}" if isinstance(pid, int) else pid, self.first + nth)
-            if nth == PROCESSES - 1:
-                pid, self.is_full = _REST, True
-                self._rest = track = Track(_REST, self.first + nth)
-            self.by_pid[pid] = track
+            name = f"process {pid}" if isinstance(pid, int) else pid
+            track = self.by_pid[pid] = Track(name, self.first + len(self.by_pid))
         return track
 
     def thread(self, pid: int | str, tid: int | str) -> int:
@@ -75,17 +64,12 @@ class Tracks:
 
         Perfetto orders threads by number, and a number of the system tells a reader something.
         """
-        process = self._process(pid)
-        if process is self._rest:
-            tid = f"{pid} {tid}"
-        track = process.threads.get(tid)
+        threads = self._process(pid).threads
+        track = threads.get(tid)
         if track is None:
-            if self._threads >= _MOST:
-                tid, self.is_full = _REST, True
             is_number = isinstance(tid, int) and 0 <= tid < _THREADS
-            number = int(tid) if is_number else _THREADS + len(process.threads)
-            track = process.threads.setdefault(tid, Track(str(tid), number, sort_index=number))
-            self._threads += 1
+            number = int(tid) if is_number else _THREADS + len(threads)
+            track = threads[tid] = Track(str(tid), number, sort_index=number)
         return track.number
 
     def hear(self, event: dict[str, Any]) -> None:
@@ -98,8 +82,7 @@ class Tracks:
         if isinstance(value, _HEARD[what]) and not isinstance(value, bool):
             pid = called(event.get("pid"))
             who = pid, called(event.get("tid")) if kind == "thread" else None
-            if who in self._said or len(self._said) < _MOST:
-                self._said[who][what] = value[:_LONGEST] if isinstance(value, str) else value
+            self._said[who][what] = value[:_LONGEST] if isinstance(value, str) else value
 
     def told(self) -> dict[int | str, Track]:
         """Return the tracks with their metadata; a track without events needs no name."""

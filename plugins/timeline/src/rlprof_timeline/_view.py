@@ -18,7 +18,6 @@ from rlprof.errors import RlprofError
 from rlprof_run import RUNS, youngest
 from rlprof_timeline._offline import HEADERS, told, viewer
 from rlprof_timeline._part import shown_part
-from rlprof_timeline._port import holder
 from rlprof_timeline._serve import LOOPBACK, FileServer
 from rlprof_timeline._subject import command, is_older, make, subject, unpacked
 
@@ -203,12 +202,12 @@ def _refused(args: argparse.Namespace, exc: OSError) -> str:
     if exc.errno != errno.EADDRINUSE:
         why = (exc.strerror or str(exc)).lower()
         return f"{where}: cannot listen on it: {why}; name another port: --port N"
-    who = f"{where}: the port is taken by {holder(args.port)}"
+    who = f"{where}: the port is taken"
     if args.port != PORT or args.offline:
         return f"{who}; use any free port: --port 0"
     return (
-        f"{who}, and Perfetto's page may fetch from no other; end that process, or use the "
-        f"offline viewer: rlprof view {shlex.quote(args.path)} --offline --port 0"
+        f"{who}, and Perfetto's page may fetch from no other; end the process that has it, or use "
+        f"the offline viewer: rlprof view {shlex.quote(args.path)} --offline --port 0"
     )
 
 
