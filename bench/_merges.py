@@ -67,7 +67,7 @@ def ours(ranks: Path, out: Path) -> None:
     """Export the run folder as `rlprof export` does: gz in, gz out."""
     import rlprof
 
-    export = _exporter("export")
+    export = _exporter("render")
     run = rlprof.read(ranks / "run" / "a-run")
     begin()
     export(run=run, out=out)
