@@ -17,7 +17,7 @@ WHOLE = (TEXT, gzip.compress(TEXT[:2000]) + gzip.compress(TEXT[2000:]))
 CUT = tuple(gzip.compress(TEXT)[:size] for size in (11, 400, -9))
 ODD = (
     b"", b"<html>", b'[{"ph": "X", "ts": NaN}]', b'[{"ph": "X", "name": "\xff"}]',
-    b'[{"ph": "X", "name": "\\ud800"}, {"ph": "i"}]', b'[{"ph": "X",}, {"ph": "i"}]',
+    b'[{"ph": "X",}, {"ph": "i"}]',
     b'[{"ph": "X"}, {"ph": "i"',
 )  # fmt: skip
 

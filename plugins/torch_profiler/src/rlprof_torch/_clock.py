@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rlprof_traces import tail_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,18 +29,15 @@ _MICROSECONDS = re.compile(r"(\d{1,18})(?:\.(\d{1,9}))?")
 _EXACT = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
-def base_of(members: Mapping[str, str]) -> int | None:
-    """Read the base among the top-level *members*."""
-    base = members.get("baseTimeNanoseconds", "")
-    return int(base) if re.fullmatch(r"[0-9]{1,19}", base) else None
-
-
-def base_near_end(raw: Path) -> int | None:
-    """Guess the base: torch 2.4 to 2.6 write it behind the events, but it is wanted before them."""
-    with raw.open("rb") as file:
-        file.seek(max(0, raw.stat().st_size - (1 << 20)))
-        bases = _BASE.findall(file.read())
-    return int(bases[-1]) if bases else None
+def base_in(raw: Path, head: Mapping[str, Any]) -> int | None:
+    """Find the base: before the events, or behind them, where torch 2.4 to 2.6 write it."""
+    for members in (head, tail_of(raw)):
+        base = members.get("baseTimeNanoseconds")
+        if type(base) is int and base >= 0:
+            return base
+    with raw.open("rb") as file:  # what stands before the events may be no JSON
+        found = _BASE.search(file.read(_BLOCK).partition(b'"traceEvents"')[0])
+    return int(found[1]) if found else None
 
 
 def mark_spans(raw: Path) -> list[tuple[int, int]]:

@@ -1,11 +1,10 @@
-r"""Turn the almost-JSON that Kineto writes into strict JSON, one event or metadata block at a time.
+r"""Turn the almost-JSON that Kineto writes into strict JSON, one event at a time.
 
 Separate from `_kineto.py` because it knows the faults and not the file: text in, text out, no I/O.
-Undecodable bytes arrive as lone surrogates (`errors="surrogateescape"`).
 
-What Kineto does to text, read in its `output_json.cpp` and seen with torch 2.13: span names and
-metadata keys go out unescaped; in names, args and metadata values every backslash becomes a slash
-(so the `\"` that torch wrote arrives as `/"`) and newlines vanish. Older ones replaced neither.
+What Kineto does to text, read in its `output_json.cpp` and seen with torch 2.13: span names go out
+unescaped; in names and args every backslash becomes a slash (so the `\"` that torch wrote arrives
+as `/"`) and newlines vanish. Older ones replaced neither.
 """
 
 from __future__ import annotations
@@ -14,18 +13,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-# One top-level key per line (torch 2.13) or several (before): `"ph": "X", "cat": …, "name": …,`.
-_KEY_PER_LINE = re.compile(r'\s*\{\n    "ph": "\w",\n')
-# `[^"]*` although a rightly escaped quote is then suspected too: three times as fast.
-_FORGED_LINE = re.compile(r'\n    "name": "[^"]*"(?!,?\n)')
-_FORGED_SPAN = re.compile(
-    r'\n    "ph": "X", "cat": "[^"]*", "name": "[^"]*"(?!, "pid": [^\s",]+, "tid": [^\s",]+,\n)',
-)
+    from collections.abc import Iterator
 
 # The text before and after a name in every layout of Kineto: what is between them is the name,
 # whatever it holds. The first that matches counts.
@@ -41,7 +30,6 @@ _ARGS = re.compile(r'("args":\s*\{)(.*)(\}\s*\})\s*\Z', re.DOTALL)
 
 _LONGEST = 1 << 20  # a damaged event beyond this is a hole in the file, not an event
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # C++ prints nan and inf, Python NaN and Infinity.
 _TOKEN = re.compile(
     r'"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)\b', re.DOTALL | re.IGNORECASE
@@ -55,12 +43,8 @@ _ESCAPE = re.compile(
 _LOOSE = re.compile(
     r'"(.*?)(?<!\\)"(?=\s*(?:[\]}:]|,\s*(?:["\[{\d-]|true\b|false\b|null\b)|\Z))', re.DOTALL
 )
-
-_KEY = re.compile(r'\s*("[^"\\\n]*(?:\\.[^"\\\n]*)*")\s*:\s*')
-_MEMBER_ENDS = re.compile(r"[ \t]*,?[ \t]*(?:\n|\Z)")
-_OPENING = re.compile(r"(?:[ \t]*\n)*([ \t]*)\S[^\n]*[\[{][ \t]*\n")
-_NEXT_MEMBER = re.compile(r'\n\s*(?="[^\n]*":)')
-_TEXT_MEMBER = re.compile(r'"(.*?)":\s*"(.*)"', re.DOTALL)
+_ENDS = re.compile(rb"\n  \}(?=\s*(?:,\s*\{|\]|\Z))")
+"""Where an event ends in Kineto's lines."""
 
 
 def _refuse(constant: str) -> None:
@@ -82,13 +66,11 @@ def strict(text: str) -> Any:
     return value
 
 
-def is_forged(events: str) -> bool:
-    """Tell whether a name in Kineto's lines closes its own quotes, and so forges keys.
-
-    A span named `x", "pid": 3, "y": "` leaves valid JSON with a false pid. Costs 0.7 ns a byte.
-    """
-    pattern = _FORGED_LINE if _KEY_PER_LINE.match(events) else _FORGED_SPAN
-    return pattern.search(events) is not None
+def mended(text: bytes, at: int) -> tuple[bytes, int] | None:
+    """Return the event that Kineto meant at *at*, as strict JSON, and where it ends."""
+    end = _ENDS.search(text, at)
+    fixed = None if end is None else event(text[at : end.end()].decode("utf-8", "replace"))
+    return None if end is None or fixed is None else (fixed.encode(), end.end())
 
 
 def event(text: str) -> str | None:
@@ -96,8 +78,7 @@ def event(text: str) -> str | None:
 
     Args that stay unreadable are kept as one string, `{"unreadable": …}`: the span stays in place.
     """
-    text = _SURROGATE.sub("\ufffd", text)
-    if _is_object(text) and not is_forged(text):
+    if _is_object(text):
         return text
     if len(text) > _LONGEST:
         return None
@@ -140,10 +121,6 @@ def _mended(text: str) -> Iterator[str]:
     yield text
     yield _clean(text)
     yield _clean(undone)
-    member = _TEXT_MEMBER.fullmatch(text) if text.endswith('"') else None
-    if member:
-        key, value = _inner(member[1]), _inner(member[2].replace('/"', '"'))
-        yield f'"{key}": "{value}"'
     for loose in (undone, text):
         yield _clean(_LOOSE.sub(lambda m: f'"{_inner(m[1])}"', loose))
 
@@ -168,74 +145,3 @@ def _escape(match: re.Match[str]) -> str:
     if match["stray"]:
         return json.dumps(match["stray"])[1:-1]
     return match[0]
-
-
-@attrs.frozen
-class Members:
-    """The top-level keys of a piece of the file: each key with its value as JSON text."""
-
-    values: Mapping[str, str]
-    repaired: int
-    dropped: int
-
-
-def members(text: str) -> Members:
-    """Return every member that can be kept of *text*, the inside of an object.
-
-    Of two values for one key the last counts, as it does for `json.loads`.
-    """
-    text = _SURROGATE.sub("\ufffd", text).rstrip(", \t\r\n").lstrip(",\r\n")
-    values: dict[str, str] = {}
-    repaired = dropped = position = 0
-    while position < len(text):
-        member = _member(text, position)
-        if member is not None:
-            key, value, position = member
-            values[key] = value
-            continue
-        end = _extent(text, position)
-        found, as_it_was = _mended_members(text[position:end].strip(" \t\n,"))
-        values |= found
-        repaired += 0 if as_it_was else len(found)
-        dropped += not found
-        position = end
-    return Members(values, repaired, dropped)
-
-
-def _member(text: str, position: int) -> tuple[str, str, int] | None:
-    """Return key, value and end of the member that starts at *position* and ends its line."""
-    key = _KEY.match(text, position)
-    if key is None:
-        return None
-    try:
-        _, end = _STRICT.raw_decode(text, key.end())
-        value = text[key.end() : end]
-        strict(value)
-        name = strict(key[1])
-    except (ValueError, RecursionError):
-        return None
-    after = _MEMBER_ENDS.match(text, end)
-    return (name, value, after.end()) if after else None
-
-
-def _extent(text: str, position: int) -> int:
-    """Return where a damaged member ends: at its closing bracket or before the next key."""
-    opening = _OPENING.match(text, position)
-    if opening:
-        closing = re.compile(rf"\n{opening[1]}[\]}}],?[ \t]*(?=\n|\Z)").search(text, position)
-        if closing:
-            return closing.end()
-    following = _NEXT_MEMBER.search(text, position + 1)
-    return following.start() if following else len(text)
-
-
-def _mended_members(text: str) -> tuple[dict[str, str], bool]:
-    """Return the members that *text* can be read as, and whether it needed no repair."""
-    for candidate in _mended(text):
-        try:
-            value = strict(f"{{{candidate}}}")
-            found = {key: json.dumps(item, allow_nan=False) for key, item in value.items()}
-        except ValueError:  # no JSON, or 1e400, which Python reads as infinite
-            continue
-        return found, candidate is text
-    return {}, False

@@ -52,14 +52,14 @@ def lenient(text: bytes, at: int = 0, decoder: json.JSONDecoder = _LENIENT) -> t
         except json.JSONDecodeError as exc:
             is_cut = exc.msg.startswith("Unterminated") or exc.pos >= len(part.rstrip()) - 9
             if not is_cut:
-                raise NoJsonError(exc.msg, exc.pos) from None
+                raise NoJsonError(exc.msg) from None
             if at + size >= len(text):
-                raise CutError(exc.msg, len(part)) from None
+                raise CutError(exc.msg) from None
             if size >= _LARGEST:
-                raise NoJsonError("too large to be repaired", size) from None
+                raise NoJsonError("too large to be repaired") from None
             size <<= 4
         except (ValueError, ArithmeticError, RecursionError) as exc:  # 5000 digits, 1000 levels
-            raise NoJsonError(str(exc), size) from None
+            raise NoJsonError(str(exc)) from None
         else:
             return found, at + end
 

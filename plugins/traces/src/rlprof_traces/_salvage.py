@@ -1,13 +1,14 @@
 """Reads a text of events that is not valid JSON as a whole: event by event.
 
 Separate because it is slow, and meant for the few batches of a file that are damaged or end where
-the file was cut. Its time is bounded, because such a file may be malicious.
+the file was cut.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 import attrs
@@ -28,10 +29,12 @@ _END = re.compile(rb"\]\s*(?:(,\s*\"|\})|\Z)")
 _EXACT = json.JSONDecoder(strict=False, parse_constant=str, parse_float=Decimal)
 _KEPT = 256
 """Bytes of damage that are read again with the text after them."""
-_EFFORT = 4
-"""Times the text that are read in vain: what is begun and never ended could cost its square."""
 _LEAST, _MOST = 1 << 8, 1 << 18
 """Bytes of undamaged events that are read at once."""
+
+
+Mend = Callable[[bytes, int], tuple[bytes, int] | None]
+"""Returns the event that was meant at a place of a text, and where it ends; None: unknown."""
 
 
 @attrs.define
@@ -45,6 +48,7 @@ class Salvage:
     text: bytes
     is_all: bool
     longest: int
+    mend: Mend | None = None
     is_lost: bool = False
     """Whether there is damage at `at`."""
     at: int = 0
@@ -52,9 +56,9 @@ class Salvage:
     events: list[bytes] = attrs.field(factory=list)
     """Runs of events with commas between them, in strict JSON."""
     dropped: int = 0
+    mended: int = 0
     is_end: bool = False
     """Whether the bracket that closes the events stands right before `at`."""
-    _effort: int = 0
     _run: int = _LEAST
     _is_inside: bool = False
     """Whether the text at this place may be part of a damaged event."""
@@ -63,7 +67,6 @@ class Salvage:
 
     def read(self) -> Salvage:
         """Read as much as there is."""
-        self._effort = _EFFORT * max(len(self.text), _MOST)
         self._is_inside = self.is_lost
         while not self.is_end:
             if self.is_lost:
@@ -90,12 +93,11 @@ class Salvage:
         try:
             if text[at] != ord("{"):
                 raise NoJsonError("no object")
-            event, self.at = _event(text, at) if self._effort > 0 else self._event_alone()
+            event, self.at = self._event(at)
         except VainError as exc:
             self._is_begun = isinstance(exc, CutError)
             if self._is_begun and self._may_wait():
                 return False
-            self._effort -= exc.read
             self._damage()
         else:
             self._take(event)
@@ -113,17 +115,23 @@ class Salvage:
         self.at = end
         return True
 
-    def _event_alone(self) -> tuple[bytes, int]:
-        """Read an event, but not beyond the apparent start of the next."""
-        found = _NEXT.search(self.text, self.at + 1)
-        end = found.start() + 1 if found else len(self.text)
+    def _event(self, at: int) -> tuple[bytes, int]:
+        """Read the event at *at*; return it in strict JSON, and the place of the text after it."""
         try:
-            event, size = _event(self.text[self.at : end], 0)
-        except CutError:
-            if found is None:
+            end = end_of_value(self.text, at)
+        except NoJsonError as exc:
+            fixed = self.mend(self.text, at) if self.mend else None
+            if fixed is not None:
+                self.mended += 1
+                return fixed
+            if not exc.is_odd:
                 raise
-            raise NoJsonError("goes on") from None
-        return event, self.at + size
+            event, end = lenient(self.text, at, _EXACT)
+            for key in ("ts", "dur"):
+                if isinstance(event.get(key), Decimal):
+                    event[key] = str(event[key])  # with all its digits
+            return encode(event), end
+        return as_utf8(self.text[at:end]), end
 
     def _take(self, event: bytes) -> None:
         if self._is_inside and b'"ph"' not in event:
@@ -159,32 +167,15 @@ class Salvage:
 
     def _is_end(self) -> bool | None:
         """Whether all that stands behind a bracket in damage is members; None: not yet known."""
-        if self._effort < 0 or self._is_begun:
+        if self._is_begun:
             return False
         members = Members(self.at)
         try:
             members.read(self.text)
-        except CutError as exc:
-            self._effort -= exc.read
+        except CutError:
             return None if self._may_wait() else self.is_all
-        except NoJsonError as exc:
-            self._effort -= members.at - self.at + exc.read
+        except NoJsonError:
             return False
         if behind(BLANK, self.text, members.at) < len(self.text):
             return False
         return True if self.is_all else None
-
-
-def _event(text: bytes, at: int) -> tuple[bytes, int]:
-    """Read the event at *at*; return it in strict JSON, and the place of the text after it."""
-    try:
-        end = end_of_value(text, at)
-    except NoJsonError as exc:
-        if not exc.is_odd:
-            raise
-        event, end = lenient(text, at, _EXACT)
-        for key in ("ts", "dur"):
-            if isinstance(event.get(key), Decimal):
-                event[key] = str(event[key])  # with all its digits
-        return encode(event), end
-    return as_utf8(text[at:end]), end

@@ -22,18 +22,14 @@ _ESCAPE = 6
 
 
 class VainError(Exception):
-    """A value that cannot be read; *read* bytes of it were."""
-
-    def __init__(self, words: str, read: int = 0) -> None:
-        super().__init__(words)
-        self.read = read
+    """A value that cannot be read."""
 
 
 class NoJsonError(VainError):
     """No value begins here; unless it *is_odd*, `lenient` would find none, either."""
 
-    def __init__(self, words: str, read: int = 0, *, is_odd: bool = False) -> None:
-        super().__init__(words, read)
+    def __init__(self, words: str, *, is_odd: bool = False) -> None:
+        super().__init__(words)
         self.is_odd = is_odd
 
 
@@ -75,11 +71,11 @@ def _end_by_msgspec(text: bytes, at: int) -> int:
             read = int(where[1]) if where else len(part)
             if "truncated" not in words and read < len(part):  # a number may go on
                 is_odd = part[read : read + 1] in _ODD or "surrogate" in words or "hex" in words
-                raise NoJsonError(words, read, is_odd=is_odd) from None
+                raise NoJsonError(words, is_odd=is_odd) from None
             if len(part) == len(view):
-                raise CutError(words, len(part)) from None
+                raise CutError(words) from None
         except RecursionError:
-            raise NoJsonError("too many levels", len(part)) from None
+            raise NoJsonError("too many levels") from None
         else:
             if len(part) == len(view):
                 break
@@ -92,36 +88,25 @@ def _end_by_json(text: bytes, at: int) -> int:
         part = text[at : at + size].decode("latin-1")  # a character a byte
         is_all = at + size >= len(text)
         try:
-            value, end = _DECODER.raw_decode(part)
+            _, end = _DECODER.raw_decode(part)
         except json.JSONDecodeError as exc:
             rest = part[exc.pos :].rstrip()
             is_cut = exc.msg.startswith("Unterminated") or bool(_GOES_ON.fullmatch(rest))
             is_cut |= exc.msg.startswith("Invalid \\u") and len(rest) <= _ESCAPE
             if not is_cut:
                 is_odd = part[exc.pos : exc.pos + 1].encode("latin-1") in _ODD
-                raise NoJsonError(exc.msg, exc.pos, is_odd=is_odd) from None
+                raise NoJsonError(exc.msg, is_odd=is_odd) from None
             if is_all:
-                raise CutError(exc.msg, len(part)) from None
+                raise CutError(exc.msg) from None
         except ValueError as exc:  # a NaN
-            raise NoJsonError(str(exc), size, is_odd=True) from None
+            raise NoJsonError(str(exc), is_odd=True) from None
         except RecursionError:
-            raise NoJsonError("too many levels", len(part)) from None
+            raise NoJsonError("too many levels") from None
         else:
             end = _BLANK.match(part, end).end()  # type: ignore[union-attr]
             if end < len(part) or is_all:
-                _see_surrogates(part, value, end)
                 return at + end
         size <<= 4
-
-
-def _see_surrogates(part: str, value: object, end: int) -> None:
-    """Refuse half a surrogate pair, which the grammar allows and strict readers do not."""
-    if part.find("\\u", 0, end) < 0:
-        return
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise NoJsonError("half a surrogate pair", end, is_odd=True) from None
 
 
 def _refuse(constant: str) -> None:

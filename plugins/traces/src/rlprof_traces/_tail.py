@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from rlprof_traces._members import BLANK, Members, behind
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _NEAR_END = 1 << 16
 _CLOSED = re.compile(rb"\](?=\s*[,}])")
 """Behind the last event, or a list in something behind it, or in an event: reading tells."""
-_EFFORT = 16
-"""Times the text that are read in vain: lists without an end could cost its square."""
 
 
 def tail_of(path: Path) -> dict[str, Any]:
@@ -40,17 +39,10 @@ def tail_of(path: Path) -> dict[str, Any]:
 
 def members_at(end: bytes) -> dict[str, Any] | None:
     """Return the members after the events in *end*, the end of a text; None: unknown."""
-    effort = _EFFORT * len(end)
     for found in _CLOSED.finditer(end):
         members = Members(found.end())
-        try:
+        with suppress(VainError):
             members.read(end)
-        except VainError as exc:
-            effort -= exc.read
-        else:
             if behind(BLANK, end, members.at) == len(end):
                 return members.found
-        effort -= members.at - found.end()
-        if effort < 0:
-            break
     return None

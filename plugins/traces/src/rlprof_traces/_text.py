@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
+    from rlprof_traces._salvage import Mend
+
 _BATCH = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
 _LONGEST = 32 << 20
@@ -34,15 +36,15 @@ _NEXT = re.compile(rb"\}\s*,(?=\s*\{\s*" + KEYS + rb")")
 """Between two events, or between two objects inside one: only reading tells."""
 _ANEW = re.compile(rb"(?:[\]\s]*\}[\]}\s]*|\s*)(?:\Z|\[\s*\{|\{\s*(?!" + KEYS + rb')")')
 """The end of a text, or another one; other damage may be followed by events."""
-_MOST_STRAY = 8
-"""Brackets that close the events too early: each may cost a copy of 32 MB."""
 
 
 class TraceText:
     """One reading of a trace file, from its beginning to its end."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mend: Mend | None = None) -> None:
+        """Read *path*; *mend* gets the text of an event that is no JSON, and its place there."""
         self._path = path
+        self._mend = mend
         self.head: dict[str, Any] = {}
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
@@ -51,12 +53,13 @@ class TraceText:
         """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
         """Events that could not be read."""
+        self.mended = 0
+        """Events that *mend* has mended."""
         self.problems: list[str] = []
         self._left = b""
         self._is_list = False
         """Whether there is nothing but the events: Chrome's other form."""
         self._is_over = False
-        self._stray = 0
 
     def batches(self, longest: int = _BATCH) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
@@ -87,8 +90,9 @@ class TraceText:
                     yield as_utf8(batch)
                 buffer = buffer[end:]
             else:
-                found = Salvage(buffer, not more, _patience(buffer), is_lost).read()
+                found = Salvage(buffer, not more, _LONGEST, self._mend, is_lost).read()
                 self.dropped += found.dropped
+                self.mended += found.mended
                 if found.events:
                     yield b",".join(found.events)
                 buffer, is_lost = buffer[found.at :], found.is_lost
@@ -157,8 +161,7 @@ class TraceText:
         except NoJsonError:  # and `members` say so
             pass
         if members.is_broken or behind(BLANK, text, members.at) < len(text):
-            if self._stray < _MOST_STRAY and not _ANEW.match(text) and BEGIN.search(text):
-                self._stray += 1
+            if not _ANEW.match(text) and BEGIN.search(text):
                 self.dropped += 1
                 return text
             self.problems.append("what follows its events is no JSON")
@@ -208,8 +211,3 @@ def _end_of_events(buffer: bytes) -> int | None:
     except VainError:
         return None
     return text.rindex(b"]", 0, end)
-
-
-def _patience(buffer: bytes) -> int:
-    """Say how long an event may be that is begun and not ended; if one is too long, less."""
-    return _LONGEST if len(buffer) <= _LONGEST else _LONGEST // 4
