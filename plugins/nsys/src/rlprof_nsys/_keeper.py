@@ -190,7 +190,7 @@ def _tidy(program: Program, started: Started) -> None:
         time.sleep(0.02)
     if started.cli.poll() is None:
         program.call("shutdown", f"--session={started.session}", "--kill=none", timeout_s=_END_S)
-    end_children(patience_s=_END_S, within_s=2)
+    end_children(patience_s=_END_S)
 
 
 def _stat(pid: int) -> list[bytes]:

@@ -103,7 +103,7 @@ def _clear(program: Program, session: str, cli: subprocess.Popen[bytes]) -> None
         with suppress(ProcessLookupError):
             os.killpg(cli.pid, signal.SIGKILL)
         cli.wait()
-    end_children(patience_s=_KIND_S, within_s=2)
+    end_children(patience_s=_KIND_S)
 
 
 def _read_sentence(log: Path) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PR_SET_CHILD_SUBREAPER = 36
+_WITHIN_S = 2
 
 
 def adopt_orphans() -> None:
@@ -22,13 +23,13 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_children(*, patience_s: float, within_s: float) -> None:
+def end_children(*, patience_s: float) -> None:
     """Wait *patience_s* for the children of this process to end, even adopted ones; then kill them.
 
     Call this only if every child belongs to nsys, as in the keeper.
     """
     kind_until = time.monotonic() + patience_s
-    end = kind_until + within_s
+    end = kind_until + _WITHIN_S
     while time.monotonic() < end:
         found = list(_children())
         if not found:

@@ -25,7 +25,7 @@ HEADERS = {
 }
 """The page loads a script of its makers from the internet at each start; here it cannot. It may ask
 this machine for a `trace_processor --httpd`, which takes traces too large for a browser."""
-_VERSION = re.compile(r'"stable":\s*"(v(\d+)[^"]*)"')
+_VERSION = re.compile(r'"stable":\s*"(v\d+[^"]*)"')
 
 
 @attrs.frozen
@@ -34,7 +34,6 @@ class Viewer:
 
     version: str
     """Its version: `v52.0-6b9586def`."""
-    number: int
     offers: Mapping[str, Path]
     """Its files, by URL path."""
 
@@ -60,7 +59,7 @@ def viewer() -> Viewer:
         for file in folder.rglob("*")
         if file.is_file()
     }
-    return Viewer(found[1], int(found[2]), {"/": index, **files})
+    return Viewer(found[1], {"/": index, **files})
 
 
 def told() -> str:

@@ -39,12 +39,12 @@ def fields(sources: Path, file: str, name: str) -> Collection[str]:
     }
 
 
-def parameters(sources: Path, name: str) -> Collection[str]:
-    """Name the parameters of AsyncLLM's method *name*."""
+def _parameters(sources: Path) -> Collection[str]:
+    """Name the parameters of AsyncLLM's `start_profile`."""
     return {
         argument.arg
         for node in _nodes(sources, _ENGINE)
-        if isinstance(node, ast.AsyncFunctionDef) and node.name == name
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == "start_profile"
         for argument in (*node.args.args, *node.args.kwonlyargs)
         if argument.arg != "self"
     }
@@ -84,7 +84,7 @@ def capabilities() -> list[Advice]:
     sources = sources_here()
     if sources is None:
         raise CaptureError("vLLM is not installed here; install rlprof-vllm where the engine runs")
-    taken = parameters(sources, "start_profile")
+    taken = _parameters(sources)
     known = fields(sources, PROFILER, "ProfilerConfig")
     sessions = "max_iterations" in taken
     allowed = os.environ.get("VLLM_PLUGINS")
