@@ -81,9 +81,10 @@ class _Fleet:
             told = serve([planned[one] for one in mine], SLOTS // 3 if is_slow else SLOTS)
             for one, requests in zip(mine, told, strict=True):
                 name = f"{step}-{one}"
-                self.at = max(
-                    self.at, self._trajectory(name, planned[one], requests, start, replica)
-                )
+                end = self._trajectory(name, planned[one], requests, start, replica)
+                if "reward" in acting:
+                    end = self._reward(name, end)
+                self.at = max(self.at, end)
         self.at += 0.02
         self.folder.span(self.driver, "phase", "rollout", (start, self.at), step)
         return sum(tokens for turns in planned for tokens, _ in turns) / len(planned)
@@ -111,6 +112,12 @@ class _Fleet:
                     self.agent, "span", "tool_call", times, None, parent=whole, trajectory=name,
                     tool="python",
                 )  # fmt: skip
+        return end
+
+    def _reward(self, name: str, start: float) -> float:
+        """Let the reward of a trajectory be part of it."""
+        end = start + self.draw.uniform(7, 8)
+        self.folder.span(self.agent, "span", "reward", (start, end), None, trajectory=name)
         return end
 
     def _train(self, step: int, phase: str, seconds: float, acting: set[str]) -> None:

@@ -11,7 +11,7 @@ from rlprof_report import analyse
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
-FLEET = ("straggler", "tail", "tool", "sync", "replica", "gap", "gc", "data")
+FLEET = ("straggler", "tail", "tool", "reward", "sync", "replica", "gap", "gc", "data")
 TORCHRUN = ("straggler", "data", "gc", "gap")
 
 

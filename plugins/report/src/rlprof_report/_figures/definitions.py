@@ -53,7 +53,8 @@ DEFINITIONS = (
     Definition(
         8, "tools", "spans of trajectories",
         "Seconds in tools of the trajectory that ends last, and of the median one; time in which "
-        "trajectories ran and no request did.", "as figure 5",
+        "trajectories ran and no request did. Rewards: how much earlier the last one would end "
+        "without its spans `reward`.", "as figure 5",
     ),
     Definition(
         9, "critical path", "spans",

@@ -45,6 +45,7 @@ def rollout_of(
     tokens = int(_tokens(found).sum())
     tooling = _sums(found, tools)
     gain_s, spared_s = _gain(found, tooling)
+    rewarding = _sums(found, parts[found.named("reward")])
     tail_s = {f"{q:g}": float(ended[-1] - ended[_at(q, len(ended))]) for q in SHARES}
     share = 0.9 if tail_s["0.9"] >= _CLIFF * tail_s["0.95"] else 0.95
     tail = tail_s[f"{share:g}"]
@@ -82,6 +83,7 @@ def rollout_of(
         if (requests["preemptions"] >= 0).any()
         else None,
         tools_gain_s=gain_s,
+        rewards_gain_s=_gain(found, rewarding, usual=0.0)[0],
         stalled=found.name(int(np.argmax(tooling))) if len(tools) else "",
         stalls=int((spared_s >= gain_s / 2).sum()) if gain_s > 0 else 0,
         tools_by_name=_by_tool(found, tools),
@@ -89,12 +91,14 @@ def rollout_of(
     return _with_curves(rollout, found, requests) if curves else rollout
 
 
-def _gain(found: Trajectories, spent: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return how much earlier the last one ends if none spends more than the median of *spent*.
+def _gain(
+    found: Trajectories, spent: np.ndarray, usual: float | None = None
+) -> tuple[float, np.ndarray]:
+    """Return how much earlier the last one ends if none spends more than *usual*, or the median.
 
     The second value is what each one is spared.
     """
-    spared = np.maximum(0.0, spent - np.median(spent))
+    spared = np.maximum(0.0, spent - (np.median(spent) if usual is None else usual))
     return float(found.ended.max() - (found.ended - spared * 1e9).max()) / 1e9, spared
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def rollout_of(facts: Facts) -> Iterator[Measure]:
-    """Tell apart why the rollout ends late: tools, one replica, or long trajectories."""
+    """Tell apart why the rollout ends late: tools, rewards, one replica, long trajectories."""
     rollout = facts.step.rollout
     if rollout is None or not rollout.phase or rollout.trajectories < 4:
         return
@@ -37,10 +37,22 @@ def rollout_of(facts: Facts) -> Iterator[Measure]:
             (spent,),
             (f"trajectory {rollout.longest}",),
         )
+    rewards = rollout.rewards_gain_s
+    if rewards > 0:
+        yield Measure(
+            "reward",
+            rewards,
+            "",
+            f"The rollout waits {secs(rewards)} for rewards.",
+            ("That is how much earlier it would end if rewards took no time.",),
+            (f"reward in {rollout.phase}",),
+        )
     uneven = _uneven(facts)
     if uneven is not None:
         yield uneven
-    is_explained = tools >= tail / 2 or (uneven is not None and uneven.seconds >= 0.7 * tail)
+    is_explained = max(tools, rewards) >= tail / 2 or (
+        uneven is not None and uneven.seconds >= 0.7 * tail
+    )
     if rollout.late is not None and not is_explained:
         late = rollout.late
         reasons = {

@@ -104,6 +104,8 @@ class Rollout:
     """The id of the trajectory that spent longest in tools."""
     stalls: int = 0
     """How many trajectories spend half of that gain or more in tools beyond the median."""
+    rewards_gain_s: float = 0.0
+    """How much earlier the last trajectory would end without rewards (figure 8)."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds in each tool, all trajectories together, the largest first."""
 
