@@ -14,10 +14,11 @@ before = set(sys.modules)
 import rlprof_verl.plugin
 print(json.dumps(sorted(set(sys.modules) - before)))
 import verl.trainer.ppo.v1.trainer_base as base, verl.trainer.ppo.ray_trainer as legacy
-import verl.utils.rollout_trace as trace
+import verl.utils.rollout_trace as trace, verl.experimental.agent_loop.agent_loop as loop
 about = [vars(one).keys() for one in (base.PPOTrainer, legacy.RayPPOTrainer)]
 marks = trace.rollout_trace_attr, trace.rollout_trace_op
-print(json.dumps([["__new__" in one for one in about], "rlprof" in str(marks[1].__code__)]))
+print(json.dumps([["__new__" in one for one in about], "rlprof" in str(marks[1].__code__),
+                  hasattr(loop.AgentLoopWorker._compute_score, "__wrapped__")]))
 print(json.dumps([pickle.loads(pickle.dumps(one)) is one for one in marks]))
 """
 TRACE = """
@@ -27,6 +28,10 @@ def rollout_trace_attr(sample_index=None, step=None, rollout_n=None, validate=Fa
     yield
 def rollout_trace_op(function):
     return function
+"""
+LOOP = """
+class AgentLoopWorker:
+    async def _compute_score(self, outputs, kwargs): ...
 """
 
 
@@ -39,7 +44,9 @@ def _told(tmp_path_factory):
         "verl/trainer/ppo/v1/__init__.py": "", "verl/utils/__init__.py": "",
         "verl/trainer/ppo/v1/trainer_base.py": "class PPOTrainer: ...\n",
         "verl/trainer/ppo/ray_trainer.py": "class RayPPOTrainer: ...\n",
-        "verl/utils/rollout_trace.py": TRACE,
+        "verl/utils/rollout_trace.py": TRACE, "verl/experimental/__init__.py": "",
+        "verl/experimental/agent_loop/__init__.py": "",
+        "verl/experimental/agent_loop/agent_loop.py": LOOP,
     }  # fmt: skip
     for name, text in modules.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -54,9 +61,9 @@ def test_it_imports_itself_and_nothing_heavy(told):
     assert told[0] == ["__future__", "rlprof_verl", "rlprof_verl.plugin"]
 
 
-def test_it_changes_two_classes_and_two_functions(told):
-    """How a trainer is made, and the marks of trajectories: right after the import of each."""
-    assert told[1] == [[True, True], True]
+def test_it_changes_three_classes_and_two_functions(told):
+    """How a trainer is made, marks of trajectories, the reward: right after the import of each."""
+    assert told[1] == [[True, True], True, True]
 
 
 def test_the_marks_of_trajectories_are_sent_by_reference(told):

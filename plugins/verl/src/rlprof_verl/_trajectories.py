@@ -35,6 +35,12 @@ def note(module: Any) -> None:
     module.rollout_trace_attr, module.rollout_trace_op = rollout_trace_attr, rollout_trace_op
 
 
+def note_rewards(module: Any) -> None:
+    """Have a reward that an agent loop computes be a span `reward` of its trajectory."""
+    own = module.AgentLoopWorker._compute_score  # noqa: SLF001 -- where verl waits for it
+    module.AgentLoopWorker._compute_score = rlprof.annotate("reward", span=True)(own)  # noqa: SLF001
+
+
 def _place(
     sample_index: Any = None,
     step: Any = None,

@@ -1,4 +1,4 @@
-"""What verl loads in each of its processes: it waits for three modules of verl, and imports none.
+"""What verl loads in each of its processes: it waits for four modules of verl, and imports none.
 
 It must not import rlprof or verl's trainers: verl loads it in every worker, and those take seconds.
 """
@@ -51,10 +51,17 @@ def _note_trajectories(module: Any) -> None:
     note(module)
 
 
+def _note_rewards(module: Any) -> None:
+    from rlprof_verl._trajectories import note_rewards
+
+    note_rewards(module)
+
+
 PLACES = {
     "verl.trainer.ppo.v1.trainer_base": _record_trainers("PPOTrainer"),
     "verl.trainer.ppo.ray_trainer": _record_trainers("RayPPOTrainer"),
     "verl.utils.rollout_trace": _note_trajectories,
+    "verl.experimental.agent_loop.agent_loop": _note_rewards,
 }
 """Modules of verl, and what is changed in each as soon as it is imported."""
 
