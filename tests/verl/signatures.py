@@ -20,10 +20,15 @@ RELEASES = ("verl==0.8.0", "verl==0.9.0", "verl==0.9.1")
 MAIN = "verl@1dda039b9"
 _V1 = "verl/trainer/ppo/v1/trainer_base.py"
 _ROLLOUT = "verl/workers/rollout"
+_RAY = "verl/single_controller/ray/base.py"
+_LOOP = "verl/experimental/agent_loop/agent_loop.py"
 CLASSES = {
     "PPOTrainer": (_V1, _fits.V1),
     "RayPPOTrainer": ("verl/trainer/ppo/ray_trainer.py", _fits.LEGACY),
     "LLMServerManager": (f"{_ROLLOUT}/llm_server.py", ("get_replicas",)),
+    "RayWorkerGroup": (_RAY, ("_create_worker",)),
+    "RayClassWithInitArgs": (_RAY, ("update_options",)),
+    "AgentLoopWorker": (_LOOP, ("_compute_score",)),
     "PlatformBase": ("verl/plugin/platform/platform_base.py", ("rollout_env_vars",)),
 }
 """Class → its file, and the methods whose signatures are kept."""
@@ -35,7 +40,7 @@ ATTRIBUTES = {
                        "global_steps", "async_rollout_manager", "checkpoint_manager")),
     "RolloutReplica": (f"{_ROLLOUT}/replica.py",
                        ("servers", "replica_rank", "world_size", "config")),
-    "AgentLoopManager": ("verl/experimental/agent_loop/agent_loop.py", ("agent_loop_workers",)),
+    "AgentLoopManager": (_LOOP, ("agent_loop_workers",)),
     "vLLMHttpServer": (f"{_ROLLOUT}/vllm_rollout/vllm_async_server.py", ("engine",)),
     "SGLangHttpServer": (f"{_ROLLOUT}/sglang_rollout/async_sglang_server.py",
                          ("tokenizer_manager",)),

@@ -39,6 +39,9 @@ class PPOTrainer:
             self._validate()
         return agents
 
+    def init(self):
+        return None
+
     def _add_batch_to_generate(self):
         return None
 
@@ -68,6 +71,9 @@ class RayPPOTrainer:
         self.actor_rollout_wg = SimpleNamespace(workers=[])
         self.async_rollout_manager = SimpleNamespace(generate_sequences=str)
         self.checkpoint_manager = SimpleNamespace(update_weights=str)
+
+    def init_workers(self):
+        pass
 
     def fit(self):
         for self.global_steps in range(1, STEPS + 1):

@@ -123,7 +123,7 @@ def test_where_replicas_generate_at_any_time_a_window_is_a_step():
             f"{ACTOR}.tool_config.torch.contents",
         ),
         ([*TRAINERS, f"+{OWN}.limit=1"], f"{OWN}.limit"),
-        ([*TRAINERS, f"+{OWN}.tool=nsys"], f"{OWN}.tool"),
+        ([f"{ACTOR}.enable=true", f"+{OWN}.tool=nsys"], f"{OWN}.roles.rollout.tool"),
         (
             [f"{ROLLOUT}.enable=true", "actor_rollout_ref.rollout.name=trtllm"],
             "actor_rollout_ref.rollout.name",

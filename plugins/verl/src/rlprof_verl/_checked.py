@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof.config import check_config, merge_launches
+from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_verl._translate import OWN
 
@@ -37,11 +37,15 @@ def _renamed(fault: str, found: Translation, source: str) -> str:
 
 
 def _unborn(uses: Mapping[str, tuple[ToolUse, ...]]) -> list[str]:
-    """Name tools that a process must be born with: verl leaves no way to say so for its workers."""
+    """Name tools that must be there when a process starts that verl alone starts.
+
+    Training workers are started with them, by `_births`.
+    """
     return [
-        f"{OWN}.tool: {use.name!r} must be present when a worker of verl starts, and verl has no "
-        "way to start workers with it; use torch, or verl's own global_profiler.tool=nsys"
-        for role in ("actor", "critic")
+        f"{OWN}.roles.{role}.tool: {one.name!r} must be present when its process starts, and verl "
+        "has no way to start it so; write torch here, and keep it for the roles actor and critic"
+        for role in ("rollout", "agent")
         for use in uses.get(role, ())
-        if (needs := merge_launches({use.name: use.launch})).argv_prefix or needs.env
+        for one in use.inside or (use,)
+        if one.launch.argv_prefix
     ]

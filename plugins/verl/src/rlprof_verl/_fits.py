@@ -17,12 +17,12 @@ PHASES = {
 
 V1_PHASES = {**PHASES, "_compute_advantage": "adv"}
 V1 = (
-    "fit", "on_step_begin", "_add_batch_to_generate", "on_sample_begin", "on_sample_end",
+    "init", "fit", "on_step_begin", "_add_batch_to_generate", "on_sample_begin", "on_sample_end",
     "on_step_end", "_validate", *V1_PHASES,
 )  # fmt: skip
 """Methods of `verl.trainer.ppo.v1.trainer_base.PPOTrainer`, since verl 0.9.0."""
 
-LEGACY = ("fit", "_start_profiling", "_stop_profiling", "_validate", *PHASES)
+LEGACY = ("init_workers", "fit", "_start_profiling", "_stop_profiling", "_validate", *PHASES)
 """Methods of `verl.trainer.ppo.ray_trainer.RayPPOTrainer`."""
 
 

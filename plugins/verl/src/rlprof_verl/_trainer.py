@@ -9,6 +9,7 @@ import rlprof
 from rlprof_ray import Fleet
 from rlprof_verl import _fits
 from rlprof_verl._asked import asked, prepare, run_hook
+from rlprof_verl._births import launched
 from rlprof_verl._members import members
 from rlprof_verl._translate import is_async
 
@@ -110,6 +111,10 @@ class _Recorded(Trainer):  # type: ignore[misc]
 class _V1(_Recorded):
     """verl since 0.9: what happens in a step is a method of the trainer, made to be overridden."""
 
+    def init(self, *args: Any, **kwargs: Any) -> Any:
+        with launched(self, self._rlprof_config):
+            return super().init(*args, **kwargs)
+
     def on_step_begin(self) -> None:
         self._rlprof_begin()
         super().on_step_begin()
@@ -138,6 +143,10 @@ class _V1(_Recorded):
 
 class _Legacy(_Recorded):
     """verl 0.8, and later ones with `use_v1=false`: its managers generate and send weights."""
+
+    def init_workers(self, *args: Any, **kwargs: Any) -> Any:
+        with launched(self, self._rlprof_config):
+            return super().init_workers(*args, **kwargs)
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         self._rlprof_wrap("async_rollout_manager", "generate_sequences", "gen")
