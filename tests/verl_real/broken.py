@@ -1,0 +1,44 @@
+"""Tools that are installed like any other, and go wrong in every window."""
+
+from __future__ import annotations
+
+import threading
+
+from rlprof import hookimpl
+
+OFFERS = """
+[rlprof.tools]
+no_start = broken:NoStart
+no_stop = broken:NoStop
+hangs = broken:Hangs
+"""
+
+
+class NoStart:
+    """Raise in start."""
+
+    @hookimpl
+    def start(self):
+        raise RuntimeError("start went wrong")
+
+
+class NoStop:
+    """Raise in stop."""
+
+    @hookimpl
+    def start(self):
+        """Begin nothing."""
+
+    @hookimpl
+    def stop(self):
+        raise RuntimeError("stop went wrong")
+
+
+class Hangs:
+    """Never return from start."""
+
+    runs_on = "process"
+
+    @hookimpl
+    def start(self):
+        threading.Event().wait()

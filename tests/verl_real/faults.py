@@ -1,0 +1,101 @@
+"""Faults of rlprof's own in a real verl loop: `pytest tests/verl_real/faults.py`, in four loops.
+
+pytest does not collect it by its name, so CI leaves it out; `make test-frameworks` runs it.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.verl_real.broken import OFFERS
+from tests.verl_real.same import differences
+from tests.verl_real.training import train
+
+STEPS = 3
+_ROLES = "+global_profiler.global_tool_config.rlprof.roles"
+RAISING = ["torch", "no_start", "no_stop"]
+HANGING = ["hangs"]
+
+
+@pytest.fixture(name="bare", scope="module")
+def _bare(tmp_path_factory):
+    """Train without any plugin."""
+    trained = train("bare", tmp_path_factory.mktemp("bare"), STEPS)
+    assert trained.code == 0, trained.log[-4000:]
+    assert len(trained.steps) == STEPS
+    assert trained.weights
+    return trained
+
+
+@pytest.fixture(name="_installed", autouse=True)
+def _install(tmp_path, monkeypatch):
+    """Put the broken tools where every process of the loop finds them as installed."""
+    info = tmp_path / "site/broken-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(OFFERS)
+    there = [str(info.parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, there)))
+
+
+def test_a_folder_that_cannot_be_written_costs_no_step(bare, tmp_path):
+    """The log says that nothing is recorded, and why."""
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file/runs"
+
+    trained = train("recorded", tmp_path, STEPS, overrides=[f"global_profiler.save_path={folder}"])
+
+    assert differences(bare, trained) == []
+    assert trained.run is None
+    assert f"{folder}: cannot be made: Not a directory" in trained.log
+    assert "rlprof stays off" in trained.log
+
+
+def test_tools_that_raise_on_workers_and_hang_in_engines_cost_no_step(bare, tmp_path):
+    """Each window of theirs has failed, with the error; `torch` next to them is whole."""
+    overrides = _tools(actor=RAISING, rollout=HANGING)
+
+    trained = train("recorded", tmp_path, STEPS, overrides=overrides)
+
+    assert differences(bare, trained) == []
+    found = _told(trained.run)
+    assert found["actor", "torch"] == (8, {"whole"}, set())
+    assert found["actor", "no_start"] == (8, {"failed"}, {"start: RuntimeError: start went wrong"})
+    assert found["actor", "no_stop"] == (8, {"failed"}, {"stop: RuntimeError: stop went wrong"})
+    count, states, notes = found["rollout", "hangs"]
+    assert (count, states) == (2, {"failed"})
+    assert all("start_timeout_s" in note for note in notes)
+    assert {process.state for process in trained.run.processes} == {"ended"}
+
+
+def test_tools_that_hang_on_workers_and_raise_in_engines_cost_no_step(bare, tmp_path):
+    """A start that does not return is given up; the engine's own capture is whole."""
+    overrides = _tools(actor=HANGING, rollout=RAISING)
+
+    trained = train("recorded", tmp_path, STEPS, overrides=overrides)
+
+    assert differences(bare, trained) == []
+    found = _told(trained.run)
+    count, states, notes = found["actor", "hangs"]
+    assert (count, states) == (8, {"failed"})
+    assert all("start_timeout_s" in note for note in notes)
+    assert found["rollout", "torch"][:2] == (2, {"whole"})
+    assert found["rollout", "no_start"][:2] == (2, {"failed"})
+    assert found["rollout", "no_stop"][:2] == (2, {"failed"})
+    assert {process.state for process in trained.run.processes} == {"ended"}
+
+
+def _tools(**roles):
+    return [f"{_ROLES}.{role}.tool=[{','.join(tools)}]" for role, tools in roles.items()]
+
+
+def _told(run):
+    """Return role and tool → how many captures, their states and their notes."""
+    found = {}
+    for capture in run.captures:
+        key = capture.target.role, capture.tool
+        count, states, notes = found.get(key, (0, set(), set()))
+        found[key] = count + 1, states | {capture.state}, notes | set(capture.notes)
+    return found
