@@ -82,7 +82,7 @@ def test_phases_add_up_to_the_times_that_verl_logs(recorded):
 
 
 def test_every_trajectory_is_seen(recorded):
-    """With its call of the model, and the loop around it."""
+    """With its call of the model, the loop around it, and its reward."""
     found = Counter(
         span.name for span in recorded.run.spans() if "trajectory" in span.attributes
     )  # fmt: skip
@@ -91,4 +91,5 @@ def test_every_trajectory_is_seen(recorded):
         "trajectory": STEPS * SAMPLES,
         "SingleTurnAgentLoop.run": STEPS * SAMPLES,
         "LLMServerClient.generate": STEPS * SAMPLES,
+        "reward": STEPS * SAMPLES,
     }
