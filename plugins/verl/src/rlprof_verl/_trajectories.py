@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import rlprof
@@ -19,12 +20,16 @@ def note(module: Any) -> None:
     by value, a mark takes verl's context variables along, and no process can be sent those.
     """
     about, around = module.rollout_trace_attr, module.rollout_trace_op
+    names = _Names()
 
     @functools.wraps(about)
     @contextlib.contextmanager
     def rollout_trace_attr(*args: Any, **kwargs: Any) -> Iterator[None]:
-        name = "-".join(str(one) for one in _place(*args, **kwargs) if one is not None)
-        with about(*args, **kwargs), rlprof.trajectory(name):
+        with (
+            names.name(_place(*args, **kwargs)) as name,
+            about(*args, **kwargs),
+            rlprof.trajectory(name),
+        ):
             yield
 
     @functools.wraps(around)
@@ -33,6 +38,33 @@ def note(module: Any) -> None:
         return rlprof.annotate(function.__qualname__, span=True)(wrapped)
 
     module.rollout_trace_attr, module.rollout_trace_op = rollout_trace_attr, rollout_trace_op
+
+
+class _Names:
+    """Names trajectories: the V1 trainer says of all rollouts of a prompt that they are the first.
+
+    They run at the same time in one process.
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[str, int] = {}
+        self._open: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def name(self, place: tuple[Any, ...]) -> Iterator[str]:
+        """Number the rollout if others with its number are open."""
+        *rest, rollout = place
+        key = "-".join(str(one) for one in place if one is not None)
+        number = self._begun.get(key, 0)
+        self._begun[key] = number + 1
+        self._open[key] += 1
+        try:
+            told = [*rest, rollout + number] if isinstance(rollout, int) else place
+            yield "-".join(str(one) for one in told if one is not None)
+        finally:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key], self._begun[key]
 
 
 def note_rewards(module: Any) -> None:
