@@ -1,8 +1,8 @@
-"""Whether verl trains the same without rlprof, with it off, and recorded.
+"""Whether verl trains the same without rlprof, with it off, recorded, and recorded from outside.
 
 `python -m tests.verl_real.same [WAY ...]` trains once for each way, and compares with the first:
 what verl logs of its steps (losses, rewards, gradient norms: each number that is no time), and the
-weights that its replicas receive, bit by bit.
+weights that its replicas receive, bit by bit. `--with KEY=VALUE` overrides verl's config for all.
 """
 
 from __future__ import annotations
@@ -12,8 +12,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
 
 from tests.verl_real.training import WAYS, Trained, train
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_run import CaptureResult, Span
 
 
 def differences(first: Trained, other: Trained) -> list[str]:
@@ -32,8 +40,17 @@ def differences(first: Trained, other: Trained) -> list[str]:
     return told + (["weights"] if first.weights != other.weights else [])
 
 
-def shifts(one: Trained) -> dict[int, float]:
-    """Return by how much the phases of each step add up to more than verl's times of them."""
+@attrs.frozen
+class Shift:
+    """By how much a step's phases add up to more than verl's times of them."""
+
+    phases: float
+    with_windows: float
+    """The same, if phases include the time that their windows take to open and to close."""
+
+
+def shifts(one: Trained) -> dict[int, Shift]:
+    """Return the shift of each step."""
     spans = [] if one.run is None else list(one.run.spans())
     found = {}
     for step, data in one.steps.items():
@@ -44,12 +61,29 @@ def shifts(one: Trained) -> dict[int, float]:
             if span.target.role == "driver" and span.kind == "phase" and span.step == step
         ]
         both = {span.name for span in ours} & theirs.keys()
-        if both:
-            total = sum(
-                span.end_ns - span.start_ns for span in ours if span.name in {*both, "sleep"}
-            )
-            found[step] = total / 1e9 / sum(theirs[name] for name in both) - 1
+        if one.run is not None and both:
+            ours = [span for span in ours if span.name in {*both, "sleep"}]
+            total = sum(span.end_ns - span.start_ns for span in ours) / 1e9
+            verls = sum(theirs[name] for name in both)
+            windows = sum(_around(span, one.run.captures) for span in ours) / 1e9
+            found[step] = Shift(total / verls - 1, (total + windows) / verls - 1)
     return found
+
+
+def _around(span: Span, captures: Sequence[CaptureResult]) -> int:
+    """Return the ns for which *span* waited for its windows to open and to close.
+
+    Replicas close theirs while the driver goes on.
+    """
+    own = [
+        capture
+        for capture in captures
+        if (capture.window.phase, capture.window.start_step) == (span.name, span.step)
+    ]
+    opened = [capture.opened_ns for capture in own]
+    closed = [capture.closed_ns or 0 for capture in own if capture.target.replica is None]
+    before = span.start_ns - min(opened, default=span.start_ns)
+    return max(before, 0) + max(max(closed, default=0) - span.end_ns, 0)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -58,12 +92,15 @@ def main(argv: list[str] | None = None) -> int:
     there = ", ".join(WAYS)
     parser.add_argument("ways", nargs="*", default=["bare", "off"], metavar="WAY", help=there)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--with", action="append", default=[], metavar="KEY=VALUE", dest="keys")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave logs and runs there")
     args = parser.parse_args(argv)
     first, failed = None, False
     for way in args.ways:
-        with tempfile.TemporaryDirectory(prefix="same") as home:
+        with tempfile.TemporaryDirectory(prefix="same") as made:
+            home = args.keep / way if args.keep else Path(made)
             began = time.monotonic()
-            one = train(way, Path(home), args.steps)
+            one = train(way, home, args.steps, overrides=args.keys)
             told = differences(first, one) if first else []
             _say(way, one, told, time.monotonic() - began)
         failed |= bool(told) or one.code != 0 or not one.steps or not one.weights
@@ -72,18 +109,38 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _say(way: str, one: Trained, told: list[str], seconds: float) -> None:
-    states = [] if one.run is None else [capture.state for capture in one.run.captures]
+    captures = [] if one.run is None else one.run.captures
+    states = [capture.state for capture in captures]
     print(
         f"{way}: exit code {one.code}, {len(one.steps)} steps, "
+        f"{'' if one.shell is None else f'exit code {one.shell} of the shell, '}"
         f"{sum(map(len, one.numbers().values()))} numbers, {len(one.weights)} updates, "
         f"{len(told)} differences, {states.count('whole')} of {len(states)} captures whole, "
+        f"{_as_asked(captures)} as asked, "
         f"{seconds:.0f} s",
         flush=True,
     )
     for words in told:
         print(f"  {words}", flush=True)
     for step, shift in shifts(one).items():
-        print(f"  step {step}: phases {shift:+.2%} beside verl's times", flush=True)
+        print(
+            f"  step {step}: phases {shift.phases:+.2%} beside verl's times, "
+            f"{shift.with_windows:+.2%} with their windows",
+            flush=True,
+        )
+
+
+def _as_asked(captures: Sequence[CaptureResult]) -> int:
+    """Count captures in which each option that was asked for is in force."""
+    return sum(
+        not capture.unsupported
+        and all(
+            capture.applied[key] == value
+            for key, value in capture.asked.items()
+            if key in capture.applied
+        )
+        for capture in captures
+    )
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +21,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 import rlprof
+from tests.verl_real.shell import attach
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ROOT = Path(__file__).parent.parent.parent
 BOUND_S = 900
@@ -31,9 +33,27 @@ RECORDED = (
     "global_profiler.tool=rlprof", "global_profiler.steps=[2]", f"{_PROFILER}.enable=true",
     f"{_PROFILER}.all_ranks=true", f"{_PROFILER}.tool_config.torch.discrete=true",
 )  # fmt: skip
-_BARE = {"VERL_USE_EXTERNAL_PLUGINS": "none"}
-WAYS = {"bare": ((), _BARE), "off": ((), {}), "recorded": (RECORDED, {})}
-"""Way → overrides of verl's config, and variables. bare: verl loads no plugin."""
+
+
+@attrs.frozen
+class Way:
+    """A way to train."""
+
+    overrides: tuple[str, ...] = ()
+    variables: Mapping[str, str] = attrs.field(factory=dict)
+    attached: int = 0
+    """Steps that a second shell records; 0: there is no such shell."""
+    is_killed: bool = False
+    """The second shell is killed as it records."""
+
+
+WAYS = {
+    "bare": Way(variables={"VERL_USE_EXTERNAL_PLUGINS": "none"}),  # verl loads no plugin
+    "off": Way(),
+    "recorded": Way(RECORDED),
+    "attached": Way(attached=2),
+    "attach_killed": Way(attached=100, is_killed=True),
+}
 _ALIKE = (
     "actor_rollout_ref.rollout.enable_prefix_caching=false",
     "actor_rollout_ref.rollout.max_num_seqs=1",  # a batch is computed in another order than one
@@ -53,6 +73,8 @@ class Trained:
     weights: tuple[str, ...]
     """A digest of each update; two if the replicas got different weights."""
     run: rlprof.Run | None
+    shell: int | None = None
+    """The exit code of the second shell; None: there was none."""
 
     def numbers(self) -> dict[int, dict[str, float]]:
         """Return what verl logs, without times."""
@@ -74,34 +96,38 @@ def train(
 
     verl loads *modules*, which are beside this file.
     """
-    own, variables = WAYS[way]
+    chosen = WAYS[way]
     home.mkdir(parents=True, exist_ok=True)
     tmp = Path(tempfile.mkdtemp(prefix="rl", dir="/tmp"))  # Ray's sockets want a short path
     env = os.environ | {
-        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *_given("PYTHONPATH")]),
         "VERL_USE_EXTERNAL_MODULES": modules, "ALIKE": str(home),
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
-        "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp), **variables,
+        "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp), **chosen.variables,
     }  # fmt: skip
     argv = [
         str(ROOT / "examples/verl/loop.sh"), sys.executable, str(home / "folder"),
         f"global_profiler.save_path={home / 'runs'}", f"trainer.total_training_steps={steps}",
-        *_ALIKE, *own, *overrides,
+        *_ALIKE, *chosen.overrides, *overrides,
     ]  # fmt: skip
-    with (home / "log").open("wb") as log:
+    with (home / "log").open("wb") as log, ThreadPoolExecutor(1) as beside:
         child = subprocess.Popen(
             argv, cwd=home, env=env, stdout=log, stderr=log, start_new_session=True
         )
+        shell = None
+        if chosen.attached:
+            asked = chosen.attached, chosen.is_killed
+            shell = beside.submit(attach, child, home, tmp, *asked)
         try:
             child.wait(BOUND_S)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             shutil.rmtree(tmp, ignore_errors=True)
-    return left(home, child.returncode)
+    return left(home, child.returncode, None if shell is None else shell.result())
 
 
-def left(home: Path, code: int) -> Trained:
+def left(home: Path, code: int, shell: int | None = None) -> Trained:
     """Read what a loop has left in *home*."""
     logged = [json.loads(line) for line in _lines(home / "metrics.jsonl")]
     runs = list((home / "runs").glob("[!.]*")) if (home / "runs").is_dir() else []
@@ -112,7 +138,12 @@ def left(home: Path, code: int) -> Trained:
         {one["step"]: one["data"] for one in logged},
         tuple(digest for update in updates for digest in dict.fromkeys(update)),
         rlprof.read(runs[0]) if runs else None,
+        shell,
     )
+
+
+def _given(variable: str) -> list[str]:
+    return [given] if (given := os.environ.get(variable)) else []
 
 
 def _lines(file: Path) -> list[str]:

@@ -1,0 +1,47 @@
+"""A second shell on the node of a loop: `rlprof attach`, as soon as the loop trains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOOK_S = 0.2
+_PORT = "ray/session_latest/gcs_server_port_*"
+"""The file, with the port of the cluster's control store."""
+
+
+def attach(
+    loop: subprocess.Popen[bytes], home: Path, tmp: Path, steps: int, is_killed: bool
+) -> int | None:
+    """Record *steps* of *loop*, whose Ray is in the folder *tmp*; return the shell's exit code.
+
+    With *is_killed* the shell is killed as soon as it records. None: the loop ended before.
+    """
+    while not (home / "metrics.jsonl").exists():  # verl makes it when its actors are there
+        if loop.poll() is not None:
+            return None
+        time.sleep(_LOOK_S)
+    (port,) = tmp.glob(_PORT)
+    argv = [
+        sys.executable, "-m", "rlprof", "attach", "--address", f"127.0.0.1:{port.read_text()}",
+        "--tool", "torch", "--steps", str(steps), "--run-dir", str(home / "runs"), "--yes",
+    ]  # fmt: skip
+    env = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    with (home / "shell").open("wb") as out:
+        shell = subprocess.Popen(argv, cwd=home, env=env, stdout=out, stderr=out)
+        try:
+            while is_killed and shell.poll() is None:
+                if b": recording " in (home / "shell").read_bytes():
+                    shell.kill()
+                time.sleep(_LOOK_S)
+            while shell.poll() is None and loop.poll() is None:
+                time.sleep(_LOOK_S)
+            return shell.wait(60)
+        finally:
+            shell.kill()

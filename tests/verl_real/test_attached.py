@@ -1,0 +1,34 @@
+"""A real verl loop that was started without rlprof, recorded by `rlprof attach` from a shell."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.verl_real.training import WAYS, train
+
+STEPS = 8
+
+
+def test_workers_and_replicas_of_a_live_loop_are_recorded_whole(tmp_path):
+    """In each step asked for: both ranks, both replicas, and the worker inside each."""
+    attached = train("attached", tmp_path, STEPS)
+
+    assert (attached.code, attached.shell) == (0, 0), attached.log[-4000:]
+    assert set(attached.steps) == set(range(1, STEPS + 1))
+    run = attached.run
+    steps = sorted({capture.window.start_step for capture in run.captures})
+    assert len(steps) == WAYS["attached"].attached
+    found = Counter(
+        (c.window.start_step, c.window.phase, str(c.target), c.tool, c.state) for c in run.captures
+    )
+    assert found == {
+        (step, None, target, tool, "whole"): 1
+        for step in steps
+        for target, tool in (
+            *((f"actor {rank}/2", "torch") for rank in (0, 1)),
+            *((f"rollout replica {n}", "vllm") for n in (0, 1)),
+            *((f"rollout replica {n} worker 0", "torch") for n in (0, 1)),
+        )
+    }
+    assert (run.skipped, run.missing, run.problems) == ((), (), ())
+    assert not any(capture.unsupported for capture in run.captures)
