@@ -92,6 +92,18 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
     assert run.totals == run.expected()
 
 
+def test_a_config_without_limits_leaves_those_of_the_command(ray, run, tmp_path):
+    """A trainer may be at work when a step begins: it still has the command's time to start."""
+    config = tmp_path / "profile.yaml"
+    config.write_text("tool: stacks\nroles: {actor: {}}\nlimits: {stop_timeout_s: 77}\n")
+
+    out, err = shell(ray, tmp_path, "--config", str(config), "--json").communicate(timeout=120)
+
+    assert out, err
+    limits = rlprof.read(json.loads(out)["run"]).config["limits"]
+    assert (limits["start_timeout_s"], limits["stop_timeout_s"]) == (30, 77)
+
+
 # failures.md: driver-ended
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 import rlprof
-from rlprof.config import load_config
+from rlprof.config import Limits, load_config
 from rlprof.errors import RlprofError
 from rlprof_ray._connect import connect
 from rlprof_ray.attaching.edges import edges
@@ -153,6 +153,8 @@ def _base(args: argparse.Namespace) -> dict[str, Any]:
     if args.config:
         given = load_config(args.config).as_data()
         base |= {key: given[key] for key in _TAKEN if key in given}
+        usual = attrs.asdict(Limits())  # attach has its own defaults for some
+        base["limits"] = {key: one for key, one in given["limits"].items() if one != usual[key]}
     if args.tool:
         base["tool"] = [] if args.tool == ["none"] else args.tool
     if args.run_dir:
