@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from rlprof_run import CaptureResult, Span
 
+_FLAGS = {"shapes": "record_shapes", "memory": "profile_memory", "stack": "with_stack"}
+"""What `contents` may name, and what torch calls it."""
+
 
 def differences(first: Trained, other: Trained) -> list[str]:
     """Say what differs: codes, steps, numbers, weights."""
@@ -116,7 +119,7 @@ def _say(way: str, one: Trained, told: list[str], seconds: float) -> None:
         f"{'' if one.shell is None else f'exit code {one.shell} of the shell, '}"
         f"{sum(map(len, one.numbers().values()))} numbers, {len(one.weights)} updates, "
         f"{len(told)} differences, {states.count('whole')} of {len(states)} captures whole, "
-        f"{_as_asked(captures)} as asked, "
+        f"{sum(map(is_as_asked, captures))} as asked, "
         f"{seconds:.0f} s",
         flush=True,
     )
@@ -130,16 +133,15 @@ def _say(way: str, one: Trained, told: list[str], seconds: float) -> None:
         )
 
 
-def _as_asked(captures: Sequence[CaptureResult]) -> int:
-    """Count captures in which each option that was asked for is in force."""
-    return sum(
+def is_as_asked(capture: CaptureResult) -> bool:
+    """Whether the options that are in force are those that were asked for."""
+    asked, applied = dict(capture.asked), capture.applied
+    flags = {name: applied.get(flag) for name, flag in _FLAGS.items() if flag in applied}
+    contents = asked.pop("contents", ())
+    return (
         not capture.unsupported
-        and all(
-            capture.applied[key] == value
-            for key, value in capture.asked.items()
-            if key in capture.applied
-        )
-        for capture in captures
+        and all(is_on == (name in contents) for name, is_on in flags.items())
+        and all(applied[key] == value for key, value in asked.items() if key in applied)
     )
 
 

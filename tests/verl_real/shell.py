@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOK_S = 0.2
+_CONFIG = "tools: {torch: {contents: [cpu, shapes]}}\ntool: torch\nroles: {actor: {}}\n"
 _PORT = "ray/session_latest/gcs_server_port_*"
 """The file, with the port of the cluster's control store."""
 
@@ -28,9 +29,11 @@ def attach(
             return None
         time.sleep(_LOOK_S)
     (port,) = tmp.glob(_PORT)
+    (home / "profile.yaml").write_text(_CONFIG)
     argv = [
         sys.executable, "-m", "rlprof", "attach", "--address", f"127.0.0.1:{port.read_text()}",
-        "--tool", "torch", "--steps", str(steps), "--run-dir", str(home / "runs"), "--yes",
+        "--tool", "torch", "--config", str(home / "profile.yaml"), "--steps", str(steps),
+        "--run-dir", str(home / "runs"), "--yes",
     ]  # fmt: skip
     env = os.environ | {"RAY_AUTH_MODE": "disabled"}
     with (home / "shell").open("wb") as out:

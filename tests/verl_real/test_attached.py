@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tests.verl_real.same import is_as_asked
 from tests.verl_real.training import WAYS, train
 
 STEPS = 8
@@ -31,4 +32,5 @@ def test_workers_and_replicas_of_a_live_loop_are_recorded_whole(tmp_path):
         )
     }
     assert (run.skipped, run.missing, run.problems) == ((), (), ())
-    assert not any(capture.unsupported for capture in run.captures)
+    assert all(map(is_as_asked, run.captures))
+    assert {c.applied["record_shapes"] for c in run.captures if c.tool == "torch"} == {True}

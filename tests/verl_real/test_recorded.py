@@ -8,7 +8,7 @@ import re
 from collections import Counter
 
 from tests.verl_real.conftest import STEPS
-from tests.verl_real.same import shifts
+from tests.verl_real.same import is_as_asked, shifts
 
 SAMPLES = 8
 """Four prompts a step, two responses each."""
@@ -33,6 +33,8 @@ def test_workers_and_replicas_are_recorded_whole(recorded):
         *(("2/gen", f"rollout replica {n}", "vllm", "whole") for n in (0, 1)),
         *(("2/gen", f"rollout replica {n} worker 0", "torch", "whole") for n in (0, 1)),
     }  # fmt: skip
+    assert all(map(is_as_asked, run.captures))
+    assert {c.applied["record_shapes"] for c in run.captures if c.tool == "torch"} == {True}
     assert (run.skipped, run.missing, run.problems) == ((), (), ())
     assert {process.state for process in run.processes} == {"ended"}
 

@@ -32,6 +32,7 @@ _PROFILER = "actor_rollout_ref.actor.profiler"
 RECORDED = (
     "global_profiler.tool=rlprof", "global_profiler.steps=[2]", f"{_PROFILER}.enable=true",
     f"{_PROFILER}.all_ranks=true", f"{_PROFILER}.tool_config.torch.discrete=true",
+    f"{_PROFILER}.tool_config.torch.contents=[cpu,shapes]",
 )  # fmt: skip
 
 
