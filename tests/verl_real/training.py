@@ -104,7 +104,9 @@ def train(
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *_given("PYTHONPATH")]),
         "VERL_USE_EXTERNAL_MODULES": modules, "ALIKE": str(home),
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
-        "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp), **chosen.variables,
+        "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp),
+        "RAY_worker_niceness": "0",  # else its workers wait for all else on the machine
+        **chosen.variables,
     }  # fmt: skip
     argv = [
         str(ROOT / "examples/verl/loop.sh"), sys.executable, str(home / "folder"),
