@@ -58,6 +58,11 @@ class Exported:
         """The answers at the end of the window."""
         return (self.notes.get("answers") or {}).get("ended") or []
 
+    @property
+    def unended(self) -> list[str]:
+        """Say so if no process has answered the end of a window that was recorded inside."""
+        return [] if self.ended else ["no process of the engine answered the end of the window"]
+
     def add_requests(self, *, counts: bool = True) -> None:
         """Make the trace of the requests; *counts*: the engine's steps are for them alone."""
         file = self.folder / FILE

@@ -82,6 +82,8 @@ def _summary(window: Exported, *, has_merged: bool) -> Artifact:
     """Write the summary: what was asked, the answers, and the missing traces."""
     notes = window.notes
     missing, idle = _missing(notes, window.found)
+    if notes.get("way") == "worker":
+        missing += window.unended
     if notes.get("merged") and not has_merged:
         missing.append("SGLang left no merged file; its log says why")
     told = [one for one in window.ended if one["state"] == "ended" or one.get("why") == IDLE]

@@ -150,21 +150,24 @@ class Vllm:
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
         native, self._native = self._native, None
         requests, self._requests = self._requests, None
+        answers, self._answers = self._answers, {}
         if self._engine is None:
             return
         try:
             if native is not None:
                 await native.stop(folder)
-            elif self._answers:
-                self._answers["ended"] = await self._tell(workers.end(window))
+            elif answers:
+                answers["ended"] = await self._tell(workers.end(window))
         finally:
-            if native is not None or self._answers or requests is not None:
-                self._leave_notes(folder, requests, "" if native is None else native.cut)
-            self._answers = {}
+            if native is not None or answers or requests is not None:
+                cut = "" if native is None else native.cut
+                self._leave_notes(folder, requests, answers, cut)
 
-    def _leave_notes(self, folder: Path, requests: Requests | None, cut: str) -> None:
+    def _leave_notes(
+        self, folder: Path, requests: Requests | None, answers: Mapping[str, Any], cut: str
+    ) -> None:
         facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
-        notes = {"way": self._way, "facts": facts, "answers": self._answers, "cut": cut}
+        notes = {"way": self._way, "facts": facts, "answers": answers, "cut": cut}
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
         if requests is not None:
