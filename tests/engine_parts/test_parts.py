@@ -124,6 +124,6 @@ def test_a_release_newer_than_the_newest_known_is_warned_of(version, is_newer):
 def test_an_address_without_a_scheme_is_refused():
     """It is said how it is written."""
     with pytest.raises(
-        CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80$"
+        CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80"
     ):
         Http("motor", "box:80", lambda *_: CaptureError("refused"))
