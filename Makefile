@@ -118,7 +118,7 @@ test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy
 	else test -z "$$CI"; fi
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
-	$(PY_VERL) -m tests.verl_real.same bare bare off recorded
+	$(PY_VERL) -m tests.verl_real.same bare bare off recorded attached attach_killed --steps 8
 	$(PY_VERL) -m pytest tests/verl_real/faults.py -o filterwarnings=default
 	$(PY) -m tests.verl.signatures --check
 

@@ -20,6 +20,7 @@ READS_WITH = {
     "rlprof-timeline": {"msgspec", "numpy"},
     "rlprof-report": {"msgspec", "numpy"},
     "rlprof-testing": {"pytest"},
+    "rlprof-bucket": {"fsspec"},
 }
 """What a distribution needs beside `LIGHT` to do its own work, far from any training."""
 LIGHT = {"rlprof-core", "rlprof-run", "rlprof-live", "rlprof-cli", "rlprof-remote",

@@ -269,7 +269,7 @@ class Session(Targets):
         outside = bool(self._occurrences) and not self.step_id
         for reason in lacking(self.config, self._tracks, outside=outside):
             self.scribe.tell("problem", reason=reason)
-            self.boundary.say(reason, logging.WARNING)
+            self.boundary.say(f"{reason} (docs/failures.md)", logging.WARNING)
 
     # The helper thread
 

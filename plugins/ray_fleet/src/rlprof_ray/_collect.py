@@ -172,8 +172,10 @@ class _Visit:
         outcome.error, error = "was not done in time", ""
         left: dict[str, str] = {}
         try:
-            self._start_agent()
-            items, error = self._ask("inventory", self._tour.sign)
+            try:
+                items, error = self._inventory()
+            except RuntimeError:  # Ray names a node that has just gone; its host may have another
+                items, error = self._inventory()
             outcome.left_files, outcome.left_bytes = len(items), sum(item.size for item in items)
             if items and not brings:
                 error = "fleet.collect is false"
@@ -197,6 +199,11 @@ class _Visit:
             import ray
 
             ray.kill(self._agent)
+
+    def _inventory(self) -> tuple[list[Item], str]:
+        self._start_agent()
+        found: tuple[list[Item], str] = self._ask("inventory", self._tour.sign)
+        return found
 
     def _bring(self, item: Item) -> None:
         if item.why_not:
