@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from types import MappingProxyType
 
 import pytest
 
@@ -18,6 +20,7 @@ from tests.bucket.training import TRAIN, config
 pytestmark = pytest.mark.slow
 
 BOUND_S = 120
+NONE = MappingProxyType({})
 
 
 @pytest.fixture
@@ -30,13 +33,14 @@ def launch(tmp_path, url):
     """Start a rank on a host of its own: nothing on its disk is shared."""
     begun = []
 
-    def start(host, rank=0, *, size=2, run_id="job-7", period_s="0.5", **given):
-        env = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(size), "RLPROF_RUN_ID": run_id,
-                            "BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0"}  # fmt: skip
+    def start(host, rank=0, *, size=2, role="actor", period_s="0.5", env=NONE, name=None, **given):
+        own = {"RANK": str(rank), "WORLD_SIZE": str(size), "RLPROF_RUN_ID": "job-7"}
+        own |= {"BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0", **env}
         said = config(given.pop("url", url), tmp_path / host, **given)
         begun.append(subprocess.Popen(
-            [sys.executable, "-c", TRAIN, json.dumps(said)], env=env, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-c", TRAIN, json.dumps(said), role, name or host],
+            env=os.environ | own, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ))  # fmt: skip
         return begun[-1]
 
@@ -82,7 +86,7 @@ def test_training_imports_nothing_of_the_bucket(launch):
 
 def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
     """Its helper makes the last copy, from what is on disk, and the host keeps it for salvage."""
-    rank = launch("host0", size=1, period_s="600")
+    rank = launch("host0", size=1, period_s="600", name=socket.gethostname())
     assert rank.stdout.readline() == "open\n"
     rank.send_signal(signal.SIGKILL)
     rank.wait()
@@ -115,6 +119,26 @@ def test_a_late_host_joins_the_run_that_grows(launch, url, tmp_path, capsys):
     trained(first)
 
     assert len(fetched(url, tmp_path, capsys).processes) == 2
+
+
+def test_a_role_that_starts_late_joins_the_run_that_grows(launch, url, tmp_path, capsys):
+    """Its rank 0 would lead a run of its own, if it did not see the other role's grow."""
+    first = launch("host0", 0, size=1)
+    assert first.stdout.readline() == "open\n"
+
+    trained(launch("host1", 0, size=1, role="critic"))
+    trained(first)
+
+    run = fetched(f"{url}/job-7", tmp_path, capsys)
+    assert sorted(process.target.role for process in run.processes) == ["actor", "critic"]
+
+
+def test_a_folder_that_the_launcher_names_is_used_as_it_is(launch, tmp_path):
+    """Its driver copies it: the processes it launches only write there."""
+    trained(launch("host0", size=1, env={"RLPROF_RUN": str(tmp_path / "named")}))
+
+    assert {one.state for one in rlprof.read(tmp_path / "named").captures} == {"whole"}
+    assert not (tmp_path / "bucket").exists()
 
 
 def test_a_bucket_that_cannot_be_reached_leaves_rlprof_off(launch, tmp_path):

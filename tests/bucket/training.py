@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 TRAIN = '''
-import json, sys
+import json, socket, sys
 import rlprof
+
+_, said, role, host = sys.argv
+socket.gethostname = lambda: host  # else ranks see in /proc whether others live
 
 class Tool:
     @rlprof.hookimpl
@@ -21,7 +24,7 @@ class Tool:
         return [rlprof.Artifact("one.txt", "files", "text")]
 
 rlprof.register("tool", "one", Tool)
-with rlprof.open(json.loads(sys.argv[1]), role="actor") as prof:
+with rlprof.open(json.loads(said), role=role) as prof:
     print("open", flush=True)
     prof.step(0)
     sys.stdin.readline()
@@ -30,11 +33,14 @@ with rlprof.open(json.loads(sys.argv[1]), role="actor") as prof:
             pass
 print(json.dumps([name for name in sys.modules if name in ("fsspec", "s3fs")]))
 '''
-"""It waits for a line before its first step, and prints what it has imported of a bucket."""
+"""Its arguments are the config, the role and the host.
+
+It waits for a line before its first step, and prints what it has imported of a bucket.
+"""
 
 
 def config(url, scratch, **more):
-    """Record steps 1 and 2 of every rank."""
-    roles = {"actor": {"ranks": "all"}}
+    """Record steps 1 and 2 of every rank of two roles."""
+    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": "all"}}
     return {"run_dir": url, "scratch_dir": str(scratch), "tool": "one", "steps": "1-2",
             "roles": roles, **more}  # fmt: skip

@@ -42,13 +42,13 @@ def test_ranks_of_torchrun_on_two_hosts_write_one_run(tmp_path, capsys):
     """They share the random id of the launch, no disk, and the bucket."""
     launch = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
     env = os.environ | {"TORCHELASTIC_RUN_ID": launch, "WORLD_SIZE": "2", "BUCKET_PERIOD_S": "1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", TRAIN, json.dumps(config(URL, tmp_path / f"host{rank}"))],
+    ranks = []
+    for rank, host in enumerate(("host0", "host1")):
+        said = json.dumps(config(URL, tmp_path / host))
+        ranks.append(subprocess.Popen(
+            [sys.executable, "-c", TRAIN, said, "actor", host],
             env=env | {"RANK": str(rank)}, stdin=subprocess.PIPE, text=True,
-        )
-        for rank in (0, 1)
-    ]  # fmt: skip
+        ))  # fmt: skip
 
     for rank in ranks:
         rank.communicate("go on\n", BOUND_S)

@@ -582,3 +582,15 @@ def test_each_recorded_rank_has_an_equal_share_of_the_bytes():
 
     assert config.share(8) == 100
     assert config.inside(8)["limits"]["bytes"] == 800
+
+
+def test_a_url_needs_the_distribution_that_copies_there(monkeypatch):
+    """The fault is that of `run_dir`, and names what to install."""
+    monkeypatch.setattr(plugins, "entries", lambda _: [])
+
+    with pytest.raises(ConfigError) as error:
+        check_config({"run_dir": "s3://bucket/runs", "tool": "none"})
+
+    (fault,) = error.value.faults
+    assert fault.startswith("config: run_dir: ")
+    assert "pip install rlprof-bucket" in fault

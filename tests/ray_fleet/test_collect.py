@@ -18,7 +18,7 @@ import rlprof
 import rlprof_ray
 from rlprof.rundir import RunFolder, as_line
 from rlprof_cli import main
-from rlprof_ray import _collect
+from rlprof_ray import _visit
 from rlprof_ray._agent import PIECE, PIECES
 from rlprof_ray._collect import collect
 from rlprof_run import Place
@@ -70,7 +70,7 @@ def test_what_members_wrote_on_their_node_comes_home(ray, spawn, config, tmp_pat
 
 def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeypatch):
     """Members see that the driver writes there, too; closing costs nothing more."""
-    monkeypatch.setattr(_collect, "Agent", None)
+    monkeypatch.setattr(_visit, "Agent", None)
     actor = spawn(Trainer)
 
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:

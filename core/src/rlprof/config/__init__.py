@@ -85,16 +85,14 @@ def check_config(
         faults.raise_any()
         return value, {}
     tools = use_tools(value, roles, faults, rank)
+    heard = [("listeners", name) for name in value.listeners or ()]
     if value.is_remote:
-        try:
-            plugins.load("listener", "bucket")
-        except PluginError as exc:
-            faults.add("run_dir", f"is a URL, and {exc}")
-    for name in value.listeners or ():
+        heard.append(("run_dir", "bucket"))
+    for path, name in heard:
         try:
             plugins.load("listener", name)
         except PluginError as exc:
-            faults.add("listeners", str(exc))
+            faults.add(path, str(exc))
     faults.raise_any()
     return value, tools
 

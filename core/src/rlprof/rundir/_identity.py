@@ -96,6 +96,7 @@ def join(
             found = _join_named(Path(named).absolute(), target, header)
         else:
             search = _Search(run_dir, target, _launch(env), wait_s, sleep, look)
+            look(search.launch.run_id)
             found = search.follow() if target.rank else search.lead(header)
     except OSError as exc:
         where, what = (named, "RLPROF_RUN") if named else (run_dir, "run_dir")
@@ -197,7 +198,6 @@ class _Search:
     def _name(self) -> str | None:
         """Return the name of the run, as far as the launcher gives one."""
         given = self.launch.run_id
-        self.look(given)
         if given and not self.launch.is_chosen:
             return agreed_name(self.run_dir, given, leads=self.target.rank == 0)
         return given
@@ -225,6 +225,7 @@ class _Search:
         if time.monotonic() >= self._began + self.wait_s:
             return False
         self.sleep(self._pause_s)
+        self.look(self.launch.run_id)
         self._pause_s = min(1.0, 1.2 * self._pause_s)
         return True
 

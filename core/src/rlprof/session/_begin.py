@@ -190,7 +190,8 @@ def _open(
     else:
         _current.beside.append(session)
     session.at_end.append(partial(_leave, session))
-    boundary.say(f"writes to {run.path}{run.url and f', and copies it to {run.url}'}")
+    copied = f", and copies it to {run.url}" if run.url else ""
+    boundary.say(f"writes to {run.path}{copied}")
     session.notice = None if led else announced(config, run, target)
     heard.open(session)
     return session
@@ -209,17 +210,18 @@ def _joined(
 ) -> RunFolder:
     """Join the run, but do not wait for a file system that does not answer."""
     wait_s = config.limits.configure_timeout_s
-    folder = Path(config.run_dir if led is None else led.run).absolute()
-    env = None if led is None else {"RLPROF_RUN": str(folder)}
-    find = partial(join, folder, target, header, env=env, wait_s=wait_s)
-    if led is None and config.is_remote:
+    where = config.run_dir if led is None else str(led.run)
+    if led is None and config.is_remote and not os.environ.get("RLPROF_RUN"):
         bucket = load("rlprof_bucket", asked="open")
-        find = partial(bucket.join, config.run_dir, home, target, header, wait_s=wait_s)
+        find = partial(bucket.join, where, home, target, header, wait_s=wait_s)
+    else:
+        where = str(Path(where).absolute())
+        env = None if led is None else {"RLPROF_RUN": where}
+        find = partial(join, Path(where), target, header, env=env, wait_s=wait_s)
     thread = HookThread("rlprof-open")
     try:
         found: RunFolder = thread.call(find, timeout_s=wait_s + _GRACE_S)
     except Overrun:
-        where = folder if env is not None or not config.is_remote else config.run_dir
         raise RunError(f"{where}: does not answer") from None
     finally:
         thread.end()

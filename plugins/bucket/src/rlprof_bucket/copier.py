@@ -6,7 +6,6 @@ process PID does. All sessions of a host copy the same folder, one at a time.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -15,12 +14,12 @@ import shutil
 import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import RunError, one_line
-from rlprof_bucket.stored import Stored
+from rlprof.errors import RunError, raised
+from rlprof_bucket.stored import Stored, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +30,8 @@ _TRIES = 3
 """How often the last copy is tried."""
 _LAST_S = 600
 """How long the last copy may take in all."""
+_MOST_FAILURES = 3
+"""After so many files that fail, a turn ends: the bucket does not answer, and closing waits."""
 _ORDER = {"manifest": 2, "spans": 1, "counters": 1}
 """Folders that are copied after all others: a manifest never names a file that is not there."""
 
@@ -39,31 +40,31 @@ def main(argv: list[str]) -> int:
     """Follow orders until the input ends, then make the last copy."""
     url, local, parent = argv
     os.nice(10)
-    helper: _Copies | None = None
+    copies: _Copies | None = None
     has_ended = False
     try:
         stored = Stored(url)
     except RunError as exc:
-        print(str(exc).removeprefix(f"{url}: "), file=sys.stderr)
+        print(why(exc, url), file=sys.stderr)
         return 1
     for order in _orders(int(parent)):
         if order is None:
-            if helper is not None and (error := helper.copy()) is not None:
+            if copies is not None and (error := copies.copy()) is not None:
                 _say(error=error)
         elif "ended" in order:
             has_ended = True
         elif "copy" in order:
-            helper = _Copies(Path(order["copy"]), Stored(order["url"]))
+            copies = _Copies(Path(order["copy"]), Stored(order["url"]))
         else:
-            _say(error=_done(stored, Path(local), order))
+            _say(error=_carried_out(stored, Path(local), order))
     signal.alarm(_LAST_S)
-    if helper is not None:
-        helper.finish(is_over=has_ended)
+    if copies is not None:
+        copies.finish(is_over=has_ended)
     return 0
 
 
 def _say(**answer: Any) -> None:
-    with contextlib.suppress(OSError):  # the process was killed
+    with suppress(OSError):  # the process was killed
         print(json.dumps(answer), flush=True)
 
 
@@ -84,7 +85,7 @@ def _orders(parent: int) -> Iterator[dict[str, Any] | None]:
             due = time.monotonic() + PERIOD_S
 
 
-def _done(stored: Stored, local: Path, order: dict[str, Any]) -> str:
+def _carried_out(stored: Stored, local: Path, order: dict[str, Any]) -> str:
     """Carry out *order*; return what went wrong."""
     try:
         if "look" in order:
@@ -92,8 +93,8 @@ def _done(stored: Stored, local: Path, order: dict[str, Any]) -> str:
                 bring(stored, local, order["look"])
         else:
             publish(stored, local, order["publish"])
-    except Exception as exc:  # of any file system
-        return one_line(f"{type(exc).__name__}: {exc}", longest=300)
+    except (OSError, RunError) as exc:
+        return why(exc, stored.url)
     return ""
 
 
@@ -107,7 +108,7 @@ def bring(stored: Stored, local: Path, launch_id: str | None) -> None:
         link = local / ".launches" / launch_id
         if name is not None and not link.is_symlink():
             link.parent.mkdir(exist_ok=True)
-            with contextlib.suppress(FileExistsError):
+            with suppress(FileExistsError):
                 link.symlink_to(name.decode())
         roots = [launch_id if name is None else name.decode()]
     else:
@@ -179,26 +180,32 @@ class _Copies:
 
     def _copied(self) -> tuple[int, str]:
         """Copy what is new; return how many files are left, and why."""
-        error, left = "", 0
+        error, failures = "", 0
         try:
             with _alone(self._run / ".copying.lock"):
-                done = self._done()
-                for name, stamp in changed(self._run, done):
+                done = self._recorded()
+                new = list(changed(self._run, done))
+                left = len(new)
+                for name, stamp in new:
                     try:
                         self._stored.put(self._run / name, name)
-                    except FileNotFoundError:
+                    except FileNotFoundError:  # removed since
+                        left -= 1
                         continue
-                    except Exception as exc:  # of any file system: the next file may succeed
-                        error = one_line(f"{type(exc).__name__}: {exc}", longest=300)
-                        left += 1
+                    except (OSError, RunError) as exc:  # the next file may succeed
+                        error, failures = why(exc, self._stored.url), failures + 1
+                        if failures == _MOST_FAILURES:
+                            break
                         continue
                     done[name] = stamp
+                    left -= 1
+                if new:
                     self._record.write_text(json.dumps(done))
         except OSError as exc:  # the local disk
-            return left + 1, one_line(exc)
+            return 1, raised(exc)
         return left, error
 
-    def _done(self) -> dict[str, list[int]]:
+    def _recorded(self) -> dict[str, list[int]]:
         try:
             done: dict[str, list[int]] = json.loads(self._record.read_text())
         except (OSError, ValueError):
@@ -225,7 +232,7 @@ def changed(run: Path, done: dict[str, list[int]]) -> Iterator[tuple[str, list[i
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[IO[str]]:
+def _alone(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
+        yield

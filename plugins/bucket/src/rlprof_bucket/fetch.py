@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     home = Path(args.out) / stored.url.rpartition("/")[2]
     if home.name.startswith("attempt_"):
         home = Path(args.out).joinpath(*stored.url.split("/")[-2:])
-    count, files = 0, list(stored.files())
-    for name, size in files:
+    count, files = 0, stored.files()
+    for name, size in files.items():
         file = home / name
         if not file.resolve().is_relative_to(home.resolve()):
             raise RunError(f"{stored.url}: the name {name!r} leads out of {home}; it is not copied")
@@ -61,8 +62,9 @@ def run_at(url: str) -> Stored:
     opened = {}
     for name in names:
         header = stored.read(f"{name}/run.json") if not name.startswith(".") else None
-        if header is not None:
-            opened[json.loads(header)["owner"]["opened_ns"]] = name
+        with suppress(ValueError, KeyError, TypeError):  # somebody else's run.json
+            if header is not None:
+                opened[json.loads(header)["owner"]["opened_ns"]] = name
     if not opened:
         raise RunError(f"{url}: holds no run; name a run, or a folder of runs")
     return Stored(f"{stored.url}/{opened[max(opened)]}")

@@ -14,7 +14,7 @@ from rlprof_run import Place, read
 
 if TYPE_CHECKING:
     from rlprof import Run
-    from rlprof_ray._collect import Outcome
+    from rlprof_ray._visit import Outcome
 
 
 def add(subparsers: Any) -> None:

@@ -1,7 +1,7 @@
 """Stream the raw chrome trace that Kineto exported into a strict, compressed one.
 
 Separate because it runs later, in a helper process: it does not need torch, only the raw file.
-`rlprof_traces` reads the file, `_repair.py` mends events that are no JSON, `_clock.py` places them.
+`rlprof_traces` reads the file, `_repair.py` makes odd events JSON, `_clock.py` places them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_torch._clock import base_in, mark_spans, place_clock
-from rlprof_torch._repair import mended
+from rlprof_torch._repair import repaired
 from rlprof_traces import TraceText, UnreadableError, encode, whole
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def finish(raw: Path, out: Path, *, header: Mapping[str, object], marks: Spans =
     before and after each span called `rlprof.clock`, in the order of recording. Raise ValueError
     when *raw* holds no trace.
     """
-    text, found = TraceText(raw, mended), Finished()
+    text, found = TraceText(raw, repaired), Finished()
     batches = text.batches()
     try:
         first = next(batches, b"")
@@ -110,7 +110,7 @@ def _counted(batch: bytes, found: Finished) -> bytes:
 def _judge(text: TraceText, found: Finished) -> None:
     cut = [one for one in text.problems if one.startswith(("is cut short", "is damaged"))]
     found.truncated = bool(cut)
-    found.repaired = text.mended
+    found.repaired = text.repaired
     found.dropped += text.dropped + len(text.problems) - len(cut)
 
 

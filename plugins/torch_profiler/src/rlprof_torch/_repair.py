@@ -66,7 +66,7 @@ def strict(text: str) -> Any:
     return value
 
 
-def mended(text: bytes, at: int) -> tuple[bytes, int] | None:
+def repaired(text: bytes, at: int) -> tuple[bytes, int] | None:
     """Return the event that Kineto meant at *at*, as strict JSON, and where it ends."""
     end = _ENDS.search(text, at)
     fixed = None if end is None else event(text[at : end.end()].decode("utf-8", "replace"))
@@ -83,9 +83,9 @@ def event(text: str) -> str | None:
     if len(text) > _LONGEST:
         return None
     text = _rename(text)
-    mended = next(filter(_is_object, _mended(text)), None)
-    if mended is not None:
-        return mended
+    read = next(filter(_is_object, _readings(text)), None)
+    if read is not None:
+        return read
     text = _ARGS.sub(lambda m: f'{m[1]}"unreadable": {json.dumps(m[2].strip())}{m[3]}', text)
     return text if _is_object(text) else None
 
@@ -115,7 +115,7 @@ def _inner(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _mended(text: str) -> Iterator[str]:
+def _readings(text: str) -> Iterator[str]:
     """Yield readings of *text* from the likeliest to the boldest; the caller takes the first."""
     undone = text.replace('/"', '\\"')  # what Kineto did to an escaped quote
     yield text

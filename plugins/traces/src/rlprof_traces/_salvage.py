@@ -33,7 +33,7 @@ _LEAST, _MOST = 1 << 8, 1 << 18
 """Bytes of undamaged events that are read at once."""
 
 
-Mend = Callable[[bytes, int], tuple[bytes, int] | None]
+Repair = Callable[[bytes, int], tuple[bytes, int] | None]
 """Returns the event that was meant at a place of a text, and where it ends; None: unknown."""
 
 
@@ -48,7 +48,7 @@ class Salvage:
     text: bytes
     is_all: bool
     longest: int
-    mend: Mend | None = None
+    repair: Repair | None = None
     is_lost: bool = False
     """Whether there is damage at `at`."""
     at: int = 0
@@ -56,7 +56,7 @@ class Salvage:
     events: list[bytes] = attrs.field(factory=list)
     """Runs of events with commas between them, in strict JSON."""
     dropped: int = 0
-    mended: int = 0
+    repaired: int = 0
     is_end: bool = False
     """Whether the bracket that closes the events stands right before `at`."""
     _run: int = _LEAST
@@ -120,9 +120,9 @@ class Salvage:
         try:
             end = end_of_value(self.text, at)
         except NoJsonError as exc:
-            fixed = self.mend(self.text, at) if self.mend else None
+            fixed = self.repair(self.text, at) if self.repair else None
             if fixed is not None:
-                self.mended += 1
+                self.repaired += 1
                 return fixed
             if not exc.is_odd:
                 raise

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from pathlib import Path
 
-    from rlprof_traces._salvage import Mend
+    from rlprof_traces._salvage import Repair
 
 _BATCH = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
@@ -41,10 +41,10 @@ _ANEW = re.compile(rb"(?:[\]\s]*\}[\]}\s]*|\s*)(?:\Z|\[\s*\{|\{\s*(?!" + KEYS + 
 class TraceText:
     """One reading of a trace file, from its beginning to its end."""
 
-    def __init__(self, path: Path, mend: Mend | None = None) -> None:
-        """Read *path*; *mend* gets the text of an event that is no JSON, and its place there."""
+    def __init__(self, path: Path, repair: Repair | None = None) -> None:
+        """Read *path*; *repair* gets the text of an event that is no JSON, and its place there."""
         self._path = path
-        self._mend = mend
+        self._repair = repair
         self.head: dict[str, Any] = {}
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
@@ -53,8 +53,8 @@ class TraceText:
         """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
         """Events that could not be read."""
-        self.mended = 0
-        """Events that *mend* has mended."""
+        self.repaired = 0
+        """Events that *repair* has repaired."""
         self.problems: list[str] = []
         self._left = b""
         self._is_list = False
@@ -90,9 +90,9 @@ class TraceText:
                     yield as_utf8(batch)
                 buffer = buffer[end:]
             else:
-                found = Salvage(buffer, not more, _LONGEST, self._mend, is_lost).read()
+                found = Salvage(buffer, not more, _LONGEST, self._repair, is_lost).read()
                 self.dropped += found.dropped
-                self.mended += found.mended
+                self.repaired += found.repaired
                 if found.events:
                     yield b",".join(found.events)
                 buffer, is_lost = buffer[found.at :], found.is_lost

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
 from typing import TYPE_CHECKING, Any
 
 import rlprof
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
 PHASES = {
@@ -34,7 +34,7 @@ class RlprofCallback:
         Raise ConfigError for its faults here: training begins only after the model is loaded.
         """
         self.prof: rlprof.Session | rlprof.Off = rlprof.Off()
-        _check(config, role)
+        rlprof.launch(config, role=role)  # which checks it
         self._config, self._role = config, role
         self._vllm: Any = None
         self._optimizer: Any = None
@@ -110,14 +110,6 @@ class RlprofCallback:
                 self.prof.close()
 
         return call
-
-
-def _check(config: Any, role: str) -> None:
-    config = os.environ.get("RLPROF_CONFIG") or None if config is None else config
-    if config is not None:
-        from rlprof.config import check_config
-
-        check_config(config, roles=[role])
 
 
 def _nothing(*_: Any, **__: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
 
     from rlprof import Launch
     from rlprof.config import Config
-
-log = logging.getLogger("rlprof.verl")
 
 ROLES = ("actor", "critic")
 """Roles whose processes verl makes as a `RayWorkerGroup`, in this order if they share one."""
