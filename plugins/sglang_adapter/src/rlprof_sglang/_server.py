@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_engine.engine import Engine as Base
+from rlprof_engine import engine
 from rlprof_engine.http import Http
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
 
 
-class Engine(Base):
+class Engine(engine.Engine):
     """One engine of SGLang; the usual answers are those of a server."""
 
     facts: Facts

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_engine.engine import Engine as Base
+from rlprof_engine import engine
 from rlprof_engine.http import Http
 from rlprof_vllm._facts import METHODS, Facts, looked_inside
 
@@ -19,7 +19,7 @@ class RefusedError(CaptureError):
     """The session has not begun; a session that runs there is not ours to stop."""
 
 
-class Engine(Base):
+class Engine(engine.Engine):
     """One engine of vLLM; the usual answers are those of a server."""
 
     facts: Facts
