@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,11 +32,12 @@ def _tried(module, tmp_path):
 
 
 def children(marked):
-    """List the processes that have *marked* in their command line."""
-    found = []
+    """List the processes of this test that have *marked* in their command line."""
+    mine, found = os.environ["PYTEST_CURRENT_TEST"].encode(), []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if marked in (folder / "cmdline").read_text():
+            is_mine = mine in (folder / "environ").read_bytes()
+            if is_mine and marked in (folder / "cmdline").read_text():
                 found.append(folder.name)
         except OSError:
             continue

@@ -187,9 +187,10 @@ class Vllm:
         try:
             found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
         except Exception as exc:
-            raise CaptureError(
-                f"vllm: its workers cannot be reached: {type(exc).__name__}: {exc}"[:500]
-            ) from exc
+            why = f"its workers cannot be reached: {type(exc).__name__}: {exc}"[:500]
+            if self._engine.is_errored:  # it may have died since the window began to open
+                why = "the engine is dead"
+            raise CaptureError(f"vllm: {why}") from exc
         return [json.loads(answer) for answer in found or ()]
 
 
