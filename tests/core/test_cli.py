@@ -129,7 +129,11 @@ def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
 def test_alone_it_says_what_to_do_with_the_latest_run(rlprof, tmp_path, monkeypatch, ending, told):
     """The name alone shows the latest run, its state, and the commands for that state."""
     monkeypatch.chdir(tmp_path)
-    program = f"import os, rlprof\nprof = rlprof.open('always')\nprof.step(1)\n{ending}"
+    program = (
+        "import os, time, rlprof\nprof = rlprof.open('always')\nprof.step(1)\n"
+        "while not (prof.manifest.exists() and prof.manifest.stat().st_size):\n"
+        f"    time.sleep(0.01)\n{ending}"
+    )
     subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
 
     code, out, _ = rlprof()

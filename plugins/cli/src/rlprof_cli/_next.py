@@ -50,6 +50,9 @@ def _here() -> tuple[str, Sequence[tuple[str, str]]]:
         return f"The latest run cannot be read: {exc}", _OVER[1:2]
     if run.is_running:
         return f"The latest run, {run.path}, is live: {step_words(run) or 'no step yet'}.", _LIVE
+    if not run.processes:
+        words = "is empty: it has just begun, or died at once"
+        return f"The latest run, {run.path}, {words}.", _OVER[1:2]
     if any(process.state == "died" for process in run.processes):
         return f"The latest run, {run.path}, died.", _DIED
     return f"The latest run, {run.path}, has ended.", _OVER
