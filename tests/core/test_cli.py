@@ -98,12 +98,13 @@ def test_every_command_explains_itself(rlprof):
     ids=["misspelt", "no file", "backwards", "two at once", "unknown", "no command"],
 )  # fmt: skip
 def test_wrong_usage_is_2(rlprof, argv, message):
-    """Who calls it wrongly gets the usage of that command and what was wrong, on stderr."""
+    """Wrong usage prints the usage of that command, what was wrong, and the page, on stderr."""
     code, out, err = rlprof(*argv)
 
     assert (code, out) == (2, "")
     assert err.startswith(f"usage: {message.partition(': error')[0]} [-h]")
     assert message in err
+    assert err.endswith("docs/commands.md explains each command\n")
 
 
 def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
@@ -616,7 +617,7 @@ def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
 
 
 def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
-    """Its error is one line on stderr, the exporters after it write, the exit code is 1."""
+    """Its error and the page are on stderr, the exporters after it write, the exit code is 1."""
 
     class Failing:
         @package.hookimpl
@@ -629,5 +630,8 @@ def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
 
     code, out, err = rlprof("export", str(prof.run_dir), "--to", "failing,timeline")
 
-    assert (code, err) == (1, "rlprof: failing: KeyError: 'mine'\n")
+    assert code == 1
+    assert err.splitlines() == [
+        "rlprof: failing: KeyError: 'mine'", "docs/commands.md explains each command",
+    ]  # fmt: skip
     assert "timeline.json.gz" in out

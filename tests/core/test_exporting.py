@@ -208,7 +208,7 @@ def test_an_argument_of_an_exporter_that_is_not_named_is_told(rlprof_, folder, o
     assert (code, out, seen) == (2, "", [])
     assert err.endswith(
         "rlprof export: error: argument --depth: belongs to exporter 'list', which --to does not "
-        "name; use --to see,list\n"
+        f"name; use --to see,list\n{PAGE}"
     )
 
 
@@ -279,7 +279,7 @@ def test_an_exporter_without_the_hook_says_so(rlprof_, loose, seen, offer):
 
     code, out, err = rlprof_(loose, "--to", "list,see")
 
-    assert (code, err) == (1, "rlprof: list: cannot read files that rlprof did not make\n")
+    assert (code, err) == (1, f"rlprof: list: cannot read files that rlprof did not make\n{PAGE}")
     assert "seen.txt" in out
 
 

@@ -30,7 +30,7 @@ from rlprof_cli import (
 from rlprof_cli._declared import whose
 from rlprof_cli._next import next_steps
 from rlprof_cli._offered import add_offered, wanted
-from rlprof_cli._parser import Parser
+from rlprof_cli._parser import PAGE, Parser
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
-    is_verbose, page = False, "docs/commands.md explains each command"
+    is_verbose = False
     try:
         parser = command_line(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
@@ -76,13 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RlprofError as exc:
         if is_verbose:
             traceback.print_exc()
-        page = exc.page if isinstance(exc, ConfigError) else page
+        page = exc.page if isinstance(exc, ConfigError) else PAGE
         print(f"rlprof: {exc}\n{page}", file=sys.stderr)
         return 1
     except OSError as exc:
         if is_verbose:
             traceback.print_exc()
-        print(f"rlprof: {_refused(exc)}\n{page}", file=sys.stderr)
+        print(f"rlprof: {_refused(exc)}\n{PAGE}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # whoever started children has ended them on the way here
         print("rlprof: interrupted", file=sys.stderr)

@@ -12,6 +12,7 @@ from rlprof.errors import closest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+PAGE = "docs/commands.md explains each command"
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
 
 
@@ -25,11 +26,11 @@ class Parser(argparse.ArgumentParser):
     """The parser of the command line, and of each command."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with 2, the usage, and what is wrong."""
+        """Exit with 2, the usage, what is wrong, and the page about it."""
         if wrong := _NO_COMMAND.match(message):
             there = wrong[2].replace("'", "").split(", ")
             message = f"no command {wrong[1]!r}{closest(wrong[1], there)}"
-        super().error(message)
+        super().error(f"{message}\n{PAGE}")
 
     def add_manners(self) -> None:
         """Take `-q` and `-v`, unless the command has arguments of these names."""

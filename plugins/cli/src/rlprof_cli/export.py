@@ -16,6 +16,7 @@ from rlprof_cli._arguments import add_run
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._ended import ended_tidily
 from rlprof_cli._loose import loose_files
+from rlprof_cli._parser import PAGE
 from rlprof_cli._part import add_part, part_of, typed
 from rlprof_cli._table import size
 from rlprof_run import read, unmatched, youngest
@@ -98,7 +99,10 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name}: {file} ({size(Path(file).stat().st_size)}, {took:.1f} s)")
         if not written:
             print(f"{name}: wrote nothing")
-    return 1 if failed else 0
+    if failed:
+        print(PAGE, file=sys.stderr)
+        return 1
+    return 0
 
 
 def _files(rendered: Any) -> list[Path]:
