@@ -70,8 +70,11 @@ test-sglang: env-test ## the adapter on real SGLang, on CPU
 	@if $(ENV_SGLANG); then $(PY_SGLANG) -m pytest tests/sglang_real -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
-test-verl: ## rlprof-verl in a real loop of verl, on CPU
-	@if $(ENV_VERL); then $(PY_VERL) -m pytest tests/verl_real -o filterwarnings=default; \
+# Two loops; `make test-frameworks` has the others.
+VERL_LOOPS := tests/verl_real/test_recorded.py tests/verl_real/test_attached.py
+
+test-verl: ## a real loop of verl on CPU, recorded by its own keys, and attached to
+	@if $(ENV_VERL); then $(PY_VERL) -m pytest $(VERL_LOOPS) -o filterwarnings=default; \
 	else test -z "$$CI"; fi
 
 test-nsys: env-test ## the tool on real Nsight Systems, on CPU
@@ -119,7 +122,7 @@ test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
 	$(PY_VERL) -m tests.verl_real.same bare bare off recorded attached attach_killed --steps 8
-	$(PY_VERL) -m pytest tests/verl_real/faults.py -o filterwarnings=default
+	$(PY_VERL) -m pytest tests/verl_real/test_failing.py tests/verl_real/test_nsys.py tests/verl_real/faults.py -o filterwarnings=default
 	$(PY) -m tests.verl.signatures --check
 
 lint: env-test ## ruff, mypy --strict, and the English of the pages
