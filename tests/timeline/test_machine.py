@@ -113,7 +113,7 @@ def test_a_full_disk_is_one_error(traces) -> None:
 
     out = traces / "exports"
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
+    assert done.stderr.splitlines()[-2] == (
         f"rlprof: timeline: {out}: cannot be written to: file too large; "
         "name a folder that has room: --out DIR"
     )

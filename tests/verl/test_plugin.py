@@ -58,7 +58,7 @@ def _told(tmp_path_factory):
 
 def test_it_imports_itself_and_nothing_heavy(told):
     """No module of rlprof's nor of verl's: every worker of verl loads it."""
-    assert told[0] == ["__future__", "rlprof_verl", "rlprof_verl.plugin"]
+    assert set(told[0]) - {"__future__"} == {"rlprof_verl", "rlprof_verl.plugin"}
 
 
 def test_it_changes_three_classes_and_two_functions(told):
