@@ -19,7 +19,7 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from tests.perfetto_engine import summary
+from tests.perfetto_engine import query_all, summary
 
 pytestmark = pytest.mark.slow
 
@@ -175,11 +175,29 @@ def test_the_timeline_holds_it_all(demo):
         "queued", "prefill", "decode", "trajectory 2-7", "turn", "request", "tool_call",
     } <= {*seen.slice_names}  # fmt: skip
     assert any(name.startswith("execute_context_") for name in seen.slice_names)
-    for target in ("driver 0/1", "actor 0/2", "actor 1/2", "agent 0/1"):
-        assert any(name.startswith(target) for name in seen.process_names), target
-    for replica in ("rollout replica 0", "rollout replica 1"):
-        assert f"{replica} · vllm · requests" in seen.process_names
-        assert any(name.startswith(f"{replica} worker 0 · torch") for name in seen.process_names)
+    rows = query_all(
+        timeline,
+        rows="""
+            select p.name as process, t.name as thread, min(t.tid <> p.pid) as is_apart
+            from thread_track join thread t using (utid) join process p using (upid)
+            group by utid order by p.pid, t.tid
+        """,
+        shared="select name from track where type <> 'json_counter' and type not glob 'thread_*'",
+    )
+    assert rows["shared"] == []  # no row of Perfetto's own, without a process
+    assert all(row["process"] and row["thread"] and row["is_apart"] for row in rows["rows"])
+    threads = {}
+    for row in rows["rows"]:
+        threads.setdefault(row["process"].split(" · ")[0], []).append(row["thread"])
+    trainers, replicas = ("actor 0/2", "actor 1/2"), ("rollout replica 0", "rollout replica 1")
+    rollouts = [name for replica in replicas for name in (replica, f"{replica} worker 0")]
+    assert list(threads) == ["driver 0/1", *trainers, *rollouts, "agent 0/1"]
+    assert len(seen.process_names) == len(threads)
+    for target in (*trainers, *rollouts[1::2]):
+        assert "phases" in threads[target]
+        assert any(name.startswith("torch · thread ") for name in threads[target]), target
+    for replica in replicas:
+        assert {"phases", "vllm · request lane 1"} <= {*threads[replica]}
 
 
 def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):

@@ -79,19 +79,18 @@ def test_the_timeline_holds_it_all_on_one_clock(demo):
     rows = query_all(
         timeline,
         phases="""
-            select slice.ts as ts, slice.dur as dur, process.name as process
+            select slice.ts as ts, slice.dur as dur, process.name as process, thread.name as thread
             from slice join thread_track on slice.track_id = thread_track.id
             join thread using (utid) join process using (upid)
             where slice.name = 'update_actor' order by slice.ts
         """,
     )["phases"]
 
-    spans = [row for row in rows if "torch" not in str(row["process"])]
-    ranges = [row for row in rows if "torch" in str(row["process"])]
+    spans = [row for row in rows if row["thread"] == "phases"]
+    ranges = [row for row in rows if str(row["thread"]).startswith("torch · thread ")]
     assert len(spans) == 12
     assert len(ranges) == 4
     for found in ranges:
-        rank = str(found["process"]).split(" · ")[0]
-        near = [s for s in spans if str(s["process"]).startswith(rank)]
+        near = [span for span in spans if span["process"] == found["process"]]
         gap = min(abs(span["ts"] - found["ts"]) for span in near)
         assert gap < found["dur"] + 10**9  # a wrong base is off by days, not by a second

@@ -39,8 +39,9 @@ def _kineto(mark: str, at_ns: int, base_ns: int) -> list[Any]:
         {"ph": "X", "name": f"launch {mark}", **cpu, "ts": start + 10_007, "dur": 2_003},
         {"ph": "s", **flow, **cpu, "ts": start + 10_007},
         {"ph": "f", **flow, **gpu, "ts": start + 20_999, "bp": "e"},
-        {"ph": "X", "name": f"trace {mark}", "pid": "Spans", "tid": "Torch", "ts": start, "dur": 1},
-        {"ph": "i", "s": "g", "name": f"end {mark}", "pid": "", "tid": "", "ts": start + 60_001},
+        {"ph": "X", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "Torch", "ts": start},
+        {"ph": "i", "s": "g", "name": f"mark {mark}", **cpu, "ts": start + 60_001},
+        {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": start},
     ]
     return [one_line(event) for event in events]
 

@@ -41,7 +41,7 @@ def read(content: bytes, tmp_path: Any, size: int) -> tuple[list[str], TraceText
     """Return the names of the events that arrive, in their order."""
     file = tmp_path / "trace"
     file.write_bytes(content)
-    text, place, names = TraceText(file), Place(0, Tracks(5_000_000), 123_456), []
+    text, place, names = TraceText(file), Place(0, Tracks("", 100_000, 1), 123_456), []
     for batch in text.batches(size):
         events = moved_either(batch, place)
         names += [event["name"] for event in json.loads(b"[" + events + b"]")]

@@ -19,7 +19,7 @@ from tests.timeline.layouts import LAYOUTS, document
 
 pytestmark = pytest.mark.slow
 
-FIRST, PREFIX = 5_000_000, 123_456
+PREFIX = 123_456
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters='\\"', exclude_categories=["C"]))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**15) | TEXT,
@@ -53,7 +53,7 @@ def read(content: bytes, tmp_path: Any, size: int, shift_ns: int) -> tuple[Any, 
     """Move a file's events in batches of *size*; return them as a strict reader finds them."""
     file = tmp_path / "trace"
     file.write_bytes(content)
-    place = Place(shift_ns, Tracks(FIRST), PREFIX)
+    place = Place(shift_ns, Tracks("", 100_000, 1), PREFIX)
     text = TraceText(file)
     parts = [moved_either(batch, place) for batch in text.batches(size)]
     assert (text.problems, text.dropped) == ([], 0)
@@ -63,14 +63,14 @@ def read(content: bytes, tmp_path: Any, size: int, shift_ns: int) -> tuple[Any, 
 
 def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, place: Place) -> bool:
     """Whether *event* is *old* at its new place."""
-    track = place.tracks.by_pid[old["pid"]]
+    pid, tid = place.tracks.at(old["pid"], old["tid"])
     return event == {
         **{key: value for key, value in old.items() if key not in ("ts", "dur", "id")},
         "ts": Fraction(old["ts"] + shift_ns, 1000),
         **({"dur": Fraction(old["dur"], 1000)} if "dur" in old else {}),
         **({"id": int(f"{PREFIX}{old['id']}")} if "id" in old else {}),
-        "pid": track.number,
-        "tid": track.threads[old["tid"]].number,
+        "pid": pid,
+        "tid": tid,
     }
 
 

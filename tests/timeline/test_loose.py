@@ -126,7 +126,9 @@ def test_ranks_are_guessed_and_told(folder, tmp_path, caplog, *, file, head, who
     written = laid(folder, tmp_path / "out")
 
     stem = file.removesuffix(".json").removesuffix(".trace")
-    assert written.track("e")[0] == " · ".join(filter(None, [whose, stem, "process 7"]))
+    assert written.track("e") == (
+        (f"{whose} · {stem}", "thread 7") if whose else (f"{stem} · process 7", "thread 7")
+    )
     (source,) = written.about["sources"]
     assert (source.get("rank", ""), source.get("rank_by", "")) == (whose, by)
     words = f"{whose} (by {by})" if by else "no rank"

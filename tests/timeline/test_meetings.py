@@ -199,7 +199,7 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
 
 def test_collectives_of_two_groups_are_told_apart() -> None:
     """Kineto writes the group of a kernel into its arguments."""
-    place, name = Place(0, Tracks(1 << 22), 100_000), "ncclDevKernel_AllReduce_Sum"
+    place, name = Place(0, Tracks("", 100_000, 1), 100_000), "ncclDevKernel_AllReduce_Sum"
     args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]"}
     moved(LAYOUTS["compact"](collectives(name=name, count=1)[0] | {"args": args}).encode(), place)
 

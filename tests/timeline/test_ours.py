@@ -105,7 +105,7 @@ def test_perfetto_sees_the_counters_of_a_process_and_of_its_engine(run, tmp_path
 
     found = query_all(run.export(tmp_path / "out"), **ASKED)
 
-    trainer, engine = "actor 0/2 · node-a", "rollout replica 1 · counters"
+    trainer, engine = "actor 0/2 · node-a", "rollout replica 1"
     begin = found["counters"][0]["ts"]
     assert [tuple(row.values()) for row in found["counters"]] == [
         (trainer, "rss_bytes value", begin, 1.5e9),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from rlprof_timeline._clock import LAST_NS
-from rlprof_timeline._place import FIRST_WORDS
+from rlprof_timeline._place import FIRST_WORDS, is_bookkeeping
 from rlprof_timeline._tracks import called, short
 from rlprof_traces import PLAIN, encode, nanoseconds, timed, unescaped
 
@@ -75,7 +75,7 @@ def moved(batch: bytes, to: Place) -> bytes:
         for event in events:
             if event.ph == "M":
                 to.tracks.hear(_metadata(event))
-        events = [event for event in events if event.ph != "M"]
+    events = [one for one in events if one.ph != "M" and not is_bookkeeping(one.pid, one.name)]
     if not events:
         return b""
     if any(event.args is not _NONE and bytes(event.args)[:1] != b"{" for event in events):
@@ -99,9 +99,12 @@ def moved(batch: bytes, to: Place) -> bytes:
         where = event.pid, event.tid
         found = places.get(where)
         if found is None:
-            pid, tid = called(where[0]), called(where[1])
-            found = places[where] = to.tracks.number(pid), to.tracks.thread(pid, tid)
+            found = places[where] = to.tracks.at(called(where[0]), called(where[1]))
         event.pid, event.tid = found
+        if event.ph == "C" and event.name is not _NONE:
+            event.name = to.tracks.counter(called(where[0]), event.name)
+        if event.s is not _NONE:
+            event.s = "t"  # others have a row without a name, which all processes share
         if event.id is not _NONE:
             event.id = to.id(event.id)
         if event.bind_id is not _NONE:
@@ -186,12 +189,19 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
         return []
     if dur is None and phase == "X":
         dur = 0  # Perfetto drops a slice without one
+    name = _value(event.get("name"))
+    pid, tid = (called(_value(event.pop(key, None))) for key in ("pid", "tid"))
+    if is_bookkeeping(pid, name):
+        return []
     to.saw(at)
     to.events += 1
-    if dur is not None and isinstance(name := _value(event.get("name")), str):
+    if dur is not None and isinstance(name, str):
         to.met(name, at + dur, dur, bytes(event.get("args", b"")))
-    pid, tid = (called(_value(event.pop(key, None))) for key in ("pid", "tid"))
-    ours = {"ph": phase, "pid": to.tracks.number(pid), "tid": to.tracks.thread(pid, tid)}
+    ours = dict(zip(("pid", "tid"), to.tracks.at(pid, tid), strict=True), ph=phase)
+    if phase == "C" and isinstance(name, str):
+        event["name"] = msgspec.Raw(encode(to.tracks.counter(pid, name)))
+    if "s" in event:
+        event["s"] = msgspec.Raw(b'"t"')  # see `moved`
     ours |= {key: to.id(_value(event.pop(key))) for key in ("id", "bind_id") if key in event}
     scopes = _value(event.pop("id2", None))
     if isinstance(scopes, dict):

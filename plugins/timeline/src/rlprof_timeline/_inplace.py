@@ -9,6 +9,7 @@ layout, if they are few, or else the whole batch. Separate for its speed, two to
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._clock import LAST_NS
@@ -69,10 +70,12 @@ class _Batch:
         pids, odd_pids = self._small_numbers(found.values("pid"))
         tids, odd_tids = self._small_numbers(found.values("tid"))
         ns, widths, odd_times = self._times(found.values("ts"))
-        odd = (found.phases == ord("M")) | odd_pids | odd_tids | odd_times
+        odd = np.isin(found.phases, [ord("M"), ord("C")]) | odd_pids | odd_tids | odd_times
         if odd.sum() > _FEW:
             return None
         good = np.flatnonzero(~odd)
+        for begin, end in self._runs(np.flatnonzero(found.phases == ord("M"))):
+            self._moved(begin, end)  # it names tracks, which their numbers depend on
         if len(good):
             moved_ns = ns + to.shift_ns
             ns = moved_ns[good]
@@ -81,8 +84,10 @@ class _Batch:
                 return None
             if not self._write_times(found.lines["ts"][good], widths[good], ns):
                 return None
-            if not self._write_tracks(found.lines["pid"][good], pids[good], tids[good]):
+            lines = found.lines["pid"][good], found.lines["tid"][good]
+            if not self._write_tracks(lines, pids[good], tids[good]):
                 return None
+            self._write(found.values("s") + 1, b"t")  # see `_events.moved`
             self._write(found.lines["id"], f'"id":{to.prefix}'.encode())
             to.saw(low)
             to.events += len(good)
@@ -163,17 +168,17 @@ class _Batch:
             self._write_rows(lines[where], row)
         return True
 
-    def _write_tracks(self, lines: Any, pids: Any, tids: Any) -> bool:
-        tracks = self._to.tracks
-        for pid, where in self._distinct(pids):
-            room = len(f'{INDENT}"pid": {pid}')
-            text = b'"pid":' + str(tracks.number(pid)).encode().rjust(room - len('"pid":'))
-            for tid, _ in self._distinct(tids[where]):
-                if tracks.thread(pid, tid) != tid:
-                    return False
-            if len(text) > room:
-                return False
-            self._write(lines[where], text)
+    def _write_tracks(self, lines: tuple[Any, Any], pids: Any, tids: Any) -> bool:
+        for pid, of_pid in self._distinct(pids):
+            for tid, nth in self._distinct(tids[of_pid]):
+                where = of_pid[nth]
+                news = self._to.tracks.at(pid, tid)
+                for key, old, new, at in zip(("pid", "tid"), (pid, tid), news, lines, strict=True):
+                    room = len(f'{INDENT}"{key}": {old}')
+                    text = f'"{key}":{new:>{room - 6}}'.encode()
+                    if len(text) > room:
+                        return False
+                    self._write(at[where], text)
         return True
 
     def _meet(self, ns: Any) -> None:
@@ -195,28 +200,27 @@ class _Batch:
 
     def _joined(self, odd: Any) -> bytes | memoryview:
         """Join the moved events and the odd ones, which are moved one by one."""
-        text, starts = memoryview(self._found.text)[: len(self._batch)], self._found.starts
+        text = memoryview(self._found.text)[: len(self._batch)]
         if not len(odd):
             return text
-        pieces = []
-        ends = [*starts[1:].tolist(), len(self._batch)]
+        pieces: list[bytes] = []
         done = 0
-        for first, last in self._runs(odd.tolist()):
-            begin, end = int(starts[first]), ends[last]
-            pieces.append(bytes(text[done:begin]))
-            pieces.append(moved(self._batch[begin:end].strip().strip(b","), self._to))
+        for begin, end in self._runs(odd):
+            pieces += bytes(text[done:begin]), self._moved(begin, end)
             done = end
         pieces.append(bytes(text[done:]))
         stripped = (piece.strip().strip(b",") for piece in pieces)
         return b",\n".join(piece for piece in stripped if piece)
 
-    @staticmethod
-    def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield the first and the last of each run of neighbours."""
-        first = last = numbers[0]
-        for number in numbers[1:]:
-            if number != last + 1:
-                yield first, last
-                first = number
-            last = number
-        yield first, last
+    def _runs(self, numbers: Any) -> Iterator[tuple[int, int]]:
+        """Yield where each run of neighbours among events begins and ends."""
+        starts, begin = self._found.starts, None
+        for number, following in pairwise([*numbers.tolist(), -1]):
+            begin = int(starts[number]) if begin is None else begin
+            if following != number + 1:
+                is_last = number + 1 == len(starts)
+                yield begin, len(self._batch) if is_last else int(starts[number + 1])
+                begin = None
+
+    def _moved(self, begin: int, end: int) -> bytes:
+        return moved(self._batch[begin:end].strip().strip(b","), self._to)

@@ -153,7 +153,7 @@ def _are_values(found: Layout) -> bool:
     """Whether the values of members have the right kinds; some numbers are read later."""
     return (
         all((found.bytes[found.values(key)] == ord(first)).all() for key, first in _FIRST.items())
-        and bool((found.bytes[found.values("ph") + 2] == ord('"')).all())
+        and all((found.bytes[found.values(key) + 2] == ord('"')).all() for key in ("ph", "s"))
         and _are_numbers(found, found.values("dur"), 16, b".")
         and _are_numbers(found, found.values("id"), 14, b"0")
     )

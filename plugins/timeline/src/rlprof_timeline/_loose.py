@@ -178,9 +178,11 @@ def _source(guess: _Guess, begin_ns: int, *, knows: bool) -> Source:
         guess.path, guess.shown, about, tuple(problems), clock=clock, together=together,
         is_of_known_window=bool(guess.window), host=guess.host if knows else guess.shown,
     )  # fmt: skip
-    group = TraceGroup(" · ".join(filter(None, (guess.whose, name))), (trace,))
+    # A file of an unknown owner may hold many processes: they stay as they are.
+    title = f"{guess.whose} · {name}" if guess.whose else ""
+    group = TraceGroup("" if title else name, (trace,))
     start = guess.begin_ns()
-    return Source("", False, (begin_ns if start is None else start,), (group,))
+    return Source(title, False, (begin_ns if start is None else start,), (group,))
 
 
 def _tell(guesses: Sequence[_Guess]) -> None:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rlprof_timeline._tracks import Track
-
 _FEW = 1 << 15
 """ISA-L compresses poorly if its first input has less than 288 bytes."""
 
@@ -52,8 +50,11 @@ class Item:
 class Group:
     """The traces that share tracks."""
 
+    title: str
     first: int
-    """The number of the first of its processes."""
+    pid: int
+    is_one: bool
+    """See `Tracks` for all four."""
     items: tuple[Item, ...]
 
 
@@ -79,7 +80,8 @@ class Part:
     """A group on the timeline."""
 
     path: Path
-    tracks: dict[int | str, Track]
+    names: tuple[tuple[str, int, int, str], ...]
+    """The names of its tracks; see `Tracks`."""
     items: tuple[Moved, ...]
 
 
@@ -94,7 +96,7 @@ class Stretch:
 
 def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], object]) -> Part:
     """Move the traces of one group into the part *path*; call *tell* with files and bytes done."""
-    tracks = Tracks(group.first)
+    tracks = Tracks(group.title, group.first, group.pid, group.is_one)
     was_collecting = gc.isenabled()
     gc.disable()  # a hundred thousand events a batch, none of them in a cycle
     try:
@@ -103,7 +105,7 @@ def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], 
     finally:
         if was_collecting:
             gc.enable()
-    return Part(path, tracks.told(), tuple(items))
+    return Part(path, tuple(tracks.names()), tuple(items))
 
 
 def _move_one(

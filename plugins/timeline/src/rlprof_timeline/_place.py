@@ -27,6 +27,12 @@ _MEETING = re.compile(
 HCCL was not examined yet."""
 _GROUP = re.compile(rb'"Process Group (?:Name|Ranks)":\s*"?\[?([^"\]\n}]{1,200})')
 """The group of a collective, as far as Kineto wrote it."""
+_BOOKKEEPING = {
+    "Spans": "PyTorch Profiler",
+    "Traces": "Iteration Start: ",
+    "": "Record Window End",
+}
+"""The processes in which Kineto notes that it recorded, and how the names of its notes begin."""
 _MEETINGS = 2000
 _OF_A_NAME = 128
 """Ranks are compared name by name, so each must keep the same number of each name."""
@@ -111,3 +117,10 @@ class Place:
     def is_cut(self) -> bool:
         """Whether only a time range is shown."""
         return self.from_ns is not None or self.until_ns is not None
+
+
+def is_bookkeeping(pid: object, name: object) -> bool:
+    """Whether an event is a note of Kineto about itself."""
+    if type(pid) is not str or pid not in _BOOKKEEPING:
+        return False
+    return isinstance(name, str) and name.startswith(_BOOKKEEPING[pid])

@@ -42,15 +42,16 @@ class TraceGroup:
     """The traces that share tracks: those of one target and tool."""
 
     title: str
-    """The prefix of the name of each of its processes."""
+    """The prefix of the name of each of its tracks."""
     traces: tuple[Trace, ...]
 
 
 @attrs.frozen(eq=False)
 class Source:
-    """A process of the run, or a file."""
+    """A process of the run, an engine that one drives, or a file."""
 
     title: str
+    """The name of the one process that holds its tracks; empty: those of its traces hold them."""
     is_driver: bool
     starts: tuple[int, ...]
     """When its spans and windows began, in epoch ns."""
@@ -62,7 +63,7 @@ class Source:
     host: str = ""
     """The host whose clock they have: a key of `Plan.hosts`."""
     target: str = ""
-    """The target of the process; counters of another target belong to an engine."""
+    """Its target; counters of another one are drawn on that one's process."""
     about: tuple[Mapping[str, Any], ...] = ()
     """Its values in the `rlprof` object of the timeline: spans and counters."""
 

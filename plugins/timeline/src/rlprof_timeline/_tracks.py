@@ -1,17 +1,22 @@
 """The processes and threads of a trace: their names, and their numbers in the timeline.
 
+All threads of a target become threads of one process; a file of unknown owner keeps its processes.
 Separate because all windows of a target and tool share them, by either method of reading events.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from typing import Any
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof_traces import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LAST = 1 << 31
 """The place of a track without one."""
@@ -19,58 +24,78 @@ _HEARD = {"name": str, "labels": str, "sort_index": int}
 """The metadata events of a process or thread that are kept; the others are dropped."""
 PROCESSES = 1 << 14
 """Numbers reserved for the processes of one group."""
+_STREAMS = 1000
+"""Numbers reserved for the streams of devices, which stand above the other threads."""
+_DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|Ascend Hardware)\b")
 _LONGEST = 300
 """Most characters of a name."""
-_THREADS = 1_000_000_000
-"""From here on come the numbers of threads that have a name instead of a number."""
 
-
-@attrs.define(eq=False)
-class Track:
-    """A process or a thread."""
-
-    name: str
-    number: int
-    labels: str = ""
-    sort_index: int = _LAST
-    threads: dict[int | str, Track] = attrs.field(factory=dict)
-    """For a process: its threads with events, by their ids in the trace."""
+Id = int | str
+"""The id of a process or a thread in a trace."""
 
 
 @attrs.define(eq=False)
 class Tracks:
-    """The processes of a group of traces, numbered from *first* on."""
+    """The tracks of a group of traces, numbered so that viewers show them in order."""
 
+    title: str
+    """The prefix of each name."""
     first: int
-    by_pid: dict[int | str, Track] = attrs.field(factory=dict)
-    """The processes with events, by their ids in the trace."""
-    _said: defaultdict[tuple[int | str, int | str | None], dict[str, Any]] = attrs.field(
+    """The number of the first thread."""
+    pid: int
+    """The number of the process; of the first one if the group has several."""
+    is_one: bool = True
+    """Whether all threads are of one process."""
+    _at: dict[tuple[Id, Id], tuple[int, int]] = attrs.field(factory=dict)
+    """Those with events: their numbers."""
+    _pids: dict[Id, int] = attrs.field(factory=dict)
+    _tids: dict[tuple[Id, Id], int] = attrs.field(factory=dict)
+    _waiting: set[tuple[Id, Id]] = attrs.field(factory=set)
+    """Threads that were heard of and have no number yet."""
+    _counters: dict[str, Id] = attrs.field(factory=dict)
+    _said: defaultdict[tuple[Id, Id | None], dict[str, Any]] = attrs.field(
         factory=lambda: defaultdict(dict)
     )
+    _used: Counter[bool] = attrs.field(factory=Counter)
+    """How many streams and other threads have a number."""
 
-    def number(self, pid: int | str) -> int:
-        """Return the number of the process *pid* of the trace."""
-        return self._process(pid).number
+    def at(self, pid: Id, tid: Id) -> tuple[int, int]:
+        """Return the numbers of the process and the thread of an event."""
+        found = self._at.get((pid, tid))
+        if found is None:
+            process = self._pids.setdefault(pid, self.pid + (not self.is_one) * len(self._pids))
+            found = self._at[pid, tid] = process, self._thread(pid, tid)
+        return found
 
-    def _process(self, pid: int | str) -> Track:
-        track = self.by_pid.get(pid)
-        if track is None:
-            name = f"process {pid}" if isinstance(pid, int) else pid
-            track = self.by_pid[pid] = Track(name, self.first + len(self.by_pid))
-        return track
+    def _thread(self, pid: Id, tid: Id) -> int:
+        """Number a thread, and before it those heard of that stand above it."""
+        self._waiting.add((pid, tid))
+        for who in sorted(self._waiting - self._tids.keys(), key=self._place):
+            is_stream = bool(_DEVICE.search(" ".join(self._process(who[0]))))
+            is_stream = is_stream and self._used[True] < _STREAMS
+            nth = self._used[is_stream] + (0 if is_stream else _STREAMS)
+            self._tids[who] = self.first + nth
+            self._used[is_stream] += 1
+        self._waiting.clear()
+        return self._tids[pid, tid]
 
-    def thread(self, pid: int | str, tid: int | str) -> int:
-        """Give the thread *tid* of a process that has a number its own: where it can, its old one.
+    def _place(self, who: tuple[Id, Id]) -> tuple[int, int, str]:
+        process, thread = (self._said.get(key, {}) for key in ((who[0], None), who))
+        nth = who[1] if isinstance(who[1], int) else _LAST
+        return process.get("sort_index", _LAST), thread.get("sort_index", nth), str(who[1])
 
-        Perfetto orders threads by number, and a number of the system tells a reader something.
-        """
-        threads = self._process(pid).threads
-        track = threads.get(tid)
-        if track is None:
-            is_number = isinstance(tid, int) and 0 <= tid < _THREADS
-            number = int(tid) if is_number else _THREADS + len(threads)
-            track = threads[tid] = Track(str(tid), number, sort_index=number)
-        return track.number
+    def _process(self, pid: Id) -> tuple[str, str]:
+        """Return name and labels of a process."""
+        said = self._said.get((pid, None), {})
+        name = f"process {pid}" if isinstance(pid, int) else pid
+        return said.get("name", name), said.get("labels", "")
+
+    def counter(self, pid: Id, name: str) -> str:
+        """Return a name for a counter that no other tool's counter has, nor another process'."""
+        if not self.is_one:
+            return name
+        is_first = self._counters.setdefault(name, pid) == pid
+        return " · ".join(filter(None, (self.title, name, "" if is_first else str(pid))))
 
     def hear(self, event: dict[str, Any]) -> None:
         """Keep a metadata event of a process or a thread."""
@@ -80,23 +105,38 @@ class Tracks:
             return
         value = args.get(what)
         if isinstance(value, _HEARD[what]) and not isinstance(value, bool):
-            pid = called(event.get("pid"))
-            who = pid, called(event.get("tid")) if kind == "thread" else None
-            self._said[who][what] = value[:_LONGEST] if isinstance(value, str) else value
+            pid, tid = called(event.get("pid")), called(event.get("tid"))
+            who = pid, tid if kind == "thread" else None
+            if kind == "thread":
+                self._waiting.add((pid, tid))
+            self._said[who][what] = value[:_LONGEST].strip() if isinstance(value, str) else value
 
-    def told(self) -> dict[int | str, Track]:
-        """Return the tracks with their metadata; a track without events needs no name."""
-        for (pid, tid), said in self._said.items():
-            track = self.by_pid.get(pid)
-            if track is not None and tid is not None:
-                track = track.threads.get(tid)
-            for what, value in said.items():
-                if track is not None:
-                    setattr(track, what, value)
-        return self.by_pid
+    def names(self) -> Iterator[tuple[str, int, int, str]]:
+        """Yield kind, process, thread and name of each track with events, in order."""
+        parts = self._parts()
+        named = {self.pid} if self.is_one else set()
+        for who, (pid, tid) in sorted(self._at.items(), key=lambda one: one[1]):
+            part, thread = parts[who[0]], self._said.get(who, {}).get("name", "")
+            thread = thread or (f"thread {who[1]}" if isinstance(who[1], int) else who[1])
+            if pid not in named:
+                named.add(pid)
+                yield "process", pid, 0, " · ".join(filter(None, (self.title, part)))
+            title, whose = (self.title, part) if self.is_one else ("", "")
+            words = filter(None, (title, f"{whose} {thread}".strip()))
+            yield "thread", pid, tid, " · ".join(words) or "events"
+
+    def _parts(self) -> dict[Id, str]:
+        """Name the processes; in one process, by that in which they differ."""
+        found = {pid: self._process(pid) for pid, _ in self._at}
+        is_alike = self.is_one and len({name for name, _ in found.values()}) == 1
+        plain = "CPU" if self.is_one else ""
+        return {
+            pid: f"{'' if is_alike else name} {'' if labels == plain else labels}".strip()
+            for pid, (name, labels) in found.items()
+        }
 
 
-def called(value: object) -> int | str:
+def called(value: object) -> Id:
     """Return the id of a process or a thread in a trace; viewers take 7 and "7" for the same."""
     if isinstance(value, int):
         return int(value)

@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 
     from rlprof_timeline._meetings import Align, Check
     from rlprof_timeline._merge import Moved, Part
-    from rlprof_timeline._source import Plan, Source, TraceGroup
+    from rlprof_timeline._source import Plan
 
 log = logging.getLogger("rlprof.timeline")
 
 FILE = "timeline.json.gz"
 _FIRST = 1 << 22
-"""The number of the first process of a trace: no system gives threads such numbers. If a thread had
-the number of its process, viewers would take it for the main thread."""
+"""The number of the first process of a file that keeps its processes."""
+_THREADS, _BELOW = 100_000, 10_000_000
+"""The numbers of the threads of traces, below the rows of rlprof: viewers order by number. A thread
+with the number of its process would be taken for its main thread, which stands above all."""
 _PREFIX = 100_000
 """The prefix of the ids of the first trace; see `Place`."""
 
@@ -89,18 +91,18 @@ def before(plan: Plan, earliest: Sequence[int]) -> int:
 
 
 def _numbered(plan: Plan) -> list[Group]:
-    numbers, prefixes = count(_FIRST, PROCESSES), count(_PREFIX)
-    return [
-        Group(
-            next(numbers),
-            tuple(
+    pids, prefixes = count(_FIRST, PROCESSES), count(_PREFIX)
+    found = []
+    for own, source in enumerate(plan.sources, 1):
+        room = min(_THREADS, (_BELOW - _THREADS) // max(1, len(source.groups)))
+        for group, first in zip(source.groups, count(_THREADS, room), strict=False):
+            pid = own if source.title else next(pids)
+            items = tuple(
                 Item(trace.path, next(prefixes), trace.shift_ns, trace.clock)
                 for trace in group.traces
-            ),
-        )
-        for source in plan.sources
-        for group in source.groups
-    ]
+            )
+            found.append(Group(group.title, first, pid, bool(source.title), items))
+    return found
 
 
 def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, put: Any) -> None:
@@ -182,19 +184,14 @@ def _problems(moved: Moved) -> Iterator[str]:
 def _lines(
     plan: Plan, parts: Sequence[Part], left_out: dict[str, str], zero_ns: int
 ) -> Iterator[bytes]:
-    numbers, places, arrows = count(1), count(), count(1)
+    places, arrows = count(), count(1)
     by_group = iter(parts)
-    sources: list[tuple[Source, int]] = []
-    for source in plan.sources:  # in the order in which viewers show them
-        pid = next(numbers)
-        sources.append((source, pid))
+    pids = {source.target: pid for pid, source in reversed([*enumerate(plan.sources, 1)])}
+    begun: dict[tuple[Any, ...], tuple[int, int, int]] = {}
+    for pid, source in enumerate(plan.sources, 1):  # in the order in which viewers show them
+        numbers = count(len(plan.sources) + 1)
         if source.title:
             yield from named("process", pid, 0, source.title, places)
-        for group, part in zip(source.groups, by_group, strict=False):
-            yield from _names_of(group, part, places)
-        yield from counters(source, pid, zero_ns, numbers, places)
-    begun: dict[tuple[Any, ...], tuple[int, int, int]] = {}
-    for source, pid in sources:
         for lane, name, row in rows(source.slices(left_out)):
             tid = next(numbers)
             yield from named("thread", pid, tid, name, places)
@@ -210,15 +207,10 @@ def _lines(
                     begun[key] = pid, tid, at_ns
                 elif key in begun:
                     yield from _arrow(next(arrows), begun[key], (pid, tid, at_ns))
-
-
-def _names_of(group: TraceGroup, part: Part, places: Iterator[int]) -> Iterator[bytes]:
-    for track in sorted(part.tracks.values(), key=lambda track: track.sort_index):
-        whose = f"{track.name} {track.labels}".strip()
-        title = " · ".join(filter(None, (group.title, whose)))
-        yield from named("process", track.number, 0, title, places)
-        for thread in sorted(track.threads.values(), key=lambda track: track.sort_index):
-            yield from named("thread", track.number, thread.number, thread.name, places)
+        for _, part in zip(source.groups, by_group, strict=False):
+            for track in part.names:
+                yield from named(*track, places)
+        yield from counters(source, {**pids, source.target: pid}, zero_ns)
 
 
 def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[bytes]:
