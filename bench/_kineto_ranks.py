@@ -115,7 +115,7 @@ def _write(
     """Write the same events as a raw file of Kineto's, the same gzipped, and rlprof's own trace."""
     form = LAYOUTS[layout]
     kineto, ours = _frames(rank, target, layout)
-    events, written, over_ns = 1, 0, 0
+    events, written, over_ns = 0, 0, 0  # without the mark at the end
     raw, loose, trace = files
     with raw.open("wb") as one, _Gzip(loose) as two, _Gzip(trace) as three:
         outs = ((one, kineto), (two, kineto), (three, ours))

@@ -25,10 +25,10 @@ _SPACE = re.compile(r"\s*")
 
 @attrs.define
 class Found:
-    """What there is of the ranks' traces; events that rlprof has added are not counted."""
+    """What there is of the ranks' traces; neither rlprof's events nor Kineto's mark are counted."""
 
     events: int = 0
-    processes: set[Any] = attrs.field(factory=set)
+    threads: set[Any] = attrs.field(factory=set)
     """Those that have slices."""
     shared: int = 0
     """Ends of arrows that have the id of another such end."""
@@ -52,11 +52,11 @@ class Found:
     def add(self, event: dict[str, Any]) -> None:
         """Look at an *event*."""
         ph, cat = event["ph"], str(event.get("cat"))
-        if ph == "M" or cat.startswith("rlprof"):
+        if ph == "M" or cat.startswith("rlprof") or event["name"] == "Record Window End":
             return
         self.events += 1
         if ph == "X":
-            self.processes.add(event["pid"])
+            self.threads.add((event["pid"], event["tid"]))
             if event["name"] == "barrier":
                 end_us = Decimal(event["ts"]) + Decimal(event["dur"])
                 self.ends_ns.append(round(end_us * 1000))

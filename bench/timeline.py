@@ -123,7 +123,7 @@ def measure(ranks: list[Rank], folder: Path, names: list[str]) -> list[bool]:
     print(f"  {len(ranks)} ranks, {total_mb:,.1f} MB of JSON, {events:,} events")
     print(
         f"  {'':<17}{'wall s':>7}{'CPU s':>7}{'work s':>7}{'MB/CPU s':>9}{'peak MB':>8}"
-        f"{'out MB':>8}{'kept %':>8}{'processes':>10}{'shared':>9}{'spread ns':>26}"
+        f"{'out MB':>8}{'kept %':>8}{'threads':>10}{'shared':>9}{'spread ns':>26}"
     )
     costs: dict[str, Cost] = {}
     found: dict[str, Found] = {}
@@ -144,7 +144,7 @@ def measure(ranks: list[Rank], folder: Path, names: list[str]) -> list[bool]:
         if name not in NO_TIMELINE:
             (file,) = [file for file in out.rglob("*") if file.is_file()]
             found[name] = it = look(file)
-            line += f"{100 * it.events / events:>8.2f}{len(it.processes):>10}{it.shared:>9}"
+            line += f"{100 * it.events / events:>8.2f}{len(it.threads):>10}{it.shared:>9}"
             line += f"{it.spread_ns:>26,}"
         print(line, flush=True)
         shutil.rmtree(out)
@@ -162,9 +162,7 @@ def _judge(ranks: list[Rank], costs: dict[str, Cost], found: dict[str, Found]) -
         holds += [
             verdict(f"{name}: events lost, or there twice", abs(lost), 0, ""),
             verdict(f"{name}: ids of flows that ranks share", it.shared, 0, ""),
-            verdict(
-                f"{name}: processes of ranks missing", 2 * len(ranks) - len(it.processes), 0, ""
-            ),
+            verdict(f"{name}: threads of ranks missing", 3 * len(ranks) - len(it.threads), 0, ""),
             verdict(f"{name}: off what its sources say of clocks", off_ns, 0, "ns"),
             verdict(f"{name}: peak memory", cost.peak_mb, MOST_MB, "MB"),
         ]
