@@ -77,6 +77,41 @@ def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
     assert run.totals == run.expected()
 
 
+TRAINING = """
+import ray, sys
+ray.init(num_cpus=1)
+
+@ray.remote
+class WorkerDict:
+    pass
+
+worker = WorkerDict.options(name="ab12WorkerDict_0:0").remote()
+ray.get(worker.__ray_ready__.remote())
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_token_of_a_cluster_is_sent(tmp_path):
+    """A plain `ray.init()` asks for the token that it left for this user."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    env |= {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINING], env=env,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as training:  # fmt: skip
+        lines = iter(training.stdout.readline, "")
+        address = next(line.strip() for line in lines if line[0].isdecimal())
+        done = subprocess.run(
+            [sys.executable, "-m", "rlprof", "attach", "--address", address, "--json"],
+            env=env, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        training.communicate()
+
+    assert done.returncode == 0, done.stderr
+    assert [one["role"] for one in json.loads(done.stdout)["actors"]] == ["actor"]
+
+
 def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
     """The calls of some steps are enough for `rlprof why`, and no window opens in any actor."""
     asked = shell(ray, tmp_path, "--steps", "4", "--json", tool="none")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+from pathlib import Path
 
 from rlprof.errors import RlprofError, one_line
 
@@ -12,6 +14,7 @@ _KNOCK_S = 10
 
 def connect(address: str, command: str) -> None:
     """Connect to the cluster at *address*; raise RlprofError, of *command*, if none answers."""
+    _send_token()
     try:
         import ray
     except ImportError as exc:
@@ -26,6 +29,17 @@ def connect(address: str, command: str) -> None:
             f"{command}: no cluster answers at {address}: {one_line(exc)}; name its head: "
             "--address HOST:6379"
         ) from exc
+
+
+def _send_token() -> None:
+    """Let Ray send this user's token, if there is one; it must not be imported yet.
+
+    A cluster that `ray.init()` starts asks for one since Ray 2.60, and others ignore it. Ray itself
+    sends it only in this mode.
+    """
+    kept = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
+    if "RAY_AUTH_TOKEN" in os.environ or Path(kept).exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def _knock(address: str) -> None:
