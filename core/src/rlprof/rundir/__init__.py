@@ -14,7 +14,6 @@ Manifest and spans are separate files because a manifest is read whole and spans
 
 from __future__ import annotations
 
-from rlprof.rundir._devices import devices, visible_devices
 from rlprof.rundir._files import oddity, open_regular, own_folder, read_regular
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._lines import (
@@ -27,7 +26,7 @@ from rlprof.rundir._lines import (
     span_line,
     span_record,
 )
-from rlprof.rundir._process import Here, is_alive, read_clock
+from rlprof.rundir._process import Here, devices, is_alive, read_clock, visible_devices
 
 __all__ = [
     "SALVAGED",

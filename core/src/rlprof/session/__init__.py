@@ -5,13 +5,12 @@ The files from what training calls down to what a plugin's hooks see:
 - `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing.
 - `_session`: steps and spans; `_targets`: what it records, and the phases that open windows;
   `_scope`: the context managers of phases, spans and trajectories;
-  `_annotate`: functions as phases; `_spans`: `rlprof.span`; `_current`: the open session.
+  `_annotate`: functions as phases; `_current`: the open session, and `rlprof.span`.
 - `_engines`: the track of an attached engine; `_loops`: its handle, and event loops.
 - `_track`: one target and its windows; `_demands`: what was asked of it; `_instruments`: its
-  recorders; `_window`: the open window; `_elsewhere`: members of a fleet in the place of recorders.
-- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_answers`: what they
-  may answer; `_pressure`: lighter options;
-  `_boundary`: catches what plugins raise.
+  recorders, and the open window; `_elsewhere`: members of a fleet in the place of recorders.
+- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_pressure`: lighter
+  options; `_boundary`: catches what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_exports`, `export_process`, `_trace_file`: raw data to artifacts;
   `interpreter`: starts processes.

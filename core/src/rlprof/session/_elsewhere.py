@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlprof.session._instruments import Instruments
-from rlprof.session._window import OpenWindow
+from rlprof.session._instruments import Instruments, OpenWindow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

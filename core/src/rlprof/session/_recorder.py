@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.answers import Ready, loop_of
+from rlprof.answers import ON_ITS_LOOP, Ready, loop_of, ready_of, said_by
 from rlprof.errors import PluginError
 from rlprof.plugins import hooks
-from rlprof.session._answers import ON_ITS_LOOP, ready_of, said_by
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
 from rlprof.session._exports import Job

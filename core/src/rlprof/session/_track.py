@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Agenda, Demand, Schedule
-    from rlprof.session._instruments import Instruments
+    from rlprof.session._instruments import Instruments, OpenWindow
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
-    from rlprof.session._window import OpenWindow
     from rlprof.types import Target, Window
 
 
