@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof._distributions import load
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version, new_manager
@@ -212,6 +211,8 @@ def _joined(
     wait_s = config.limits.configure_timeout_s
     where = config.run_dir if led is None else str(led.run)
     if led is None and config.is_remote and not os.environ.get("RLPROF_RUN"):
+        from rlprof._distributions import load
+
         bucket = load("rlprof_bucket", asked="open")
         find = partial(bucket.join, where, home, target, header, wait_s=wait_s)
     else:

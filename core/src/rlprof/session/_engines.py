@@ -1,8 +1,9 @@
-"""Engines: the ranks they hold, and the track of an attached engine."""
+"""Engines: the ranks they hold, their recorders, and the track of an attached engine."""
 
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,17 +11,58 @@ import attrs
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, closest, shown
 from rlprof.schedule import Agenda, Schedule
-from rlprof.session._boundary import write_log
+from rlprof.session._boundary import Guard, write_log
 from rlprof.session._instruments import Instruments
-from rlprof.session._loops import Link, loop_here
+from rlprof.session._loops import Link, is_on_a_loop, loop_here
 from rlprof.session._track import Track
 from rlprof.types import Target, Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof.config import Config, ToolUse
+    from rlprof.schedule import Demand
     from rlprof.session._means import Means
+
+_LOOP_S = 0.5
+"""How long a loop may block for an engine that is nearly ready and may need the loop."""
+
+
+class _OnALoop(Instruments):
+    """The recorders of an engine, which may need the event loop of the thread that asks."""
+
+    _warming: threading.Thread | None = None
+    """The thread that prepares them off that loop."""
+
+    def warm_up(self, uses: Sequence[ToolUse]) -> None:
+        """Make *uses* ready; on another thread if a loop runs on this one."""
+        if self.has(uses) or not is_on_a_loop():
+            self.take(uses)
+            return
+        before = self._warming
+
+        def warm_up() -> None:
+            if before is not None:
+                before.join()
+            with Guard(self._means.boundary, "attach", lambda _: None):
+                self.take(uses)
+
+        self._warming = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
+        self._warming.start()
+
+    def why_not_ready(self) -> str:
+        """Wait for recorders in preparation, on a loop only briefly; report unready ones."""
+        if self._warming is not None:
+            configure_s = self._means.limits.configure_timeout_s
+            self._warming.join(_LOOP_S if is_on_a_loop() else configure_s)
+            if self._warming.is_alive():
+                return "its engine was not ready; enter phases by `async with`"
+            self._warming = None
+        return ""
+
+    def keys(self, _: Demand | None) -> list[dict[str, Any]]:
+        """Return the field that names the engine in a manifest line."""
+        return [{"target": attrs.asdict(self._target)}]
 
 
 def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
@@ -80,7 +122,7 @@ def engine_track(
     workers = _workers(config, means, target, given)
     link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
     share = config.share(target.world_size) * max(1, len(chosen))
-    instruments = Instruments(target, means, share, link)
+    instruments = _OnALoop(target, means, share, link)
     for use in uses:
         means.listeners.hear("engine_attached", target=target, plugin=use.plugin, handle=handle)
     track = Track(target, Agenda(schedule), means, instruments, ranks=held)

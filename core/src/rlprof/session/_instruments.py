@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session._boundary import Guard
-from rlprof.session._loops import is_on_a_loop
 from rlprof.session._recorder import Recorder
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from rlprof.types import Target, Window
 
 _LATE = "it ended on another thread than it began on, which had to come by to stop the tool"
-_LOOP_S = 0.5
-"""How long a loop may block for an engine that is nearly ready and may need the loop."""
 
 
 class Instruments:
@@ -51,8 +47,6 @@ class Instruments:
         self._means = means
         self.link = link
         self._recorders: dict[str, Recorder] = {}
-        self._warming: threading.Thread | None = None
-        """The thread that prepares an engine off the loop that it may need."""
 
     def __len__(self) -> int:
         return len(self._recorders)
@@ -75,32 +69,17 @@ class Instruments:
         return any(recorder.needs_this_loop for recorder in self._recorders.values())
 
     def warm_up(self, uses: Sequence[ToolUse]) -> None:
-        """Make *uses* ready; on another thread if an engine may need the loop of this one."""
-        found = ((self._recorders.get(use.name), use) for use in uses)
-        is_ready = all(recorder is not None and recorder.has(use) for recorder, use in found)
-        if self.link is None or is_ready or not is_on_a_loop():
-            self.take(uses)
-            return
-        before = self._warming
-
-        def warm_up() -> None:
-            if before is not None:
-                before.join()
-            with Guard(self._means.boundary, "attach", lambda _: None):
-                self.take(uses)
-
-        self._warming = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
-        self._warming.start()
+        """Make *uses* ready."""
+        self.take(uses)
 
     def why_not_ready(self) -> str:
-        """Wait for recorders in preparation, on a loop only briefly; report unready ones."""
-        if self._warming is not None:
-            configure_s = self._means.limits.configure_timeout_s
-            self._warming.join(_LOOP_S if is_on_a_loop() else configure_s)
-            if self._warming.is_alive():
-                return "its engine was not ready; enter phases by `async with`"
-            self._warming = None
+        """Say why they cannot start yet."""
         return ""
+
+    def has(self, uses: Sequence[ToolUse]) -> bool:
+        """Whether each of *uses* has a configured recorder."""
+        found = ((self._recorders.get(use.name), use) for use in uses)
+        return all(recorder is not None and recorder.has(use) for recorder, use in found)
 
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Make a configured recorder for each of *uses*."""
@@ -138,7 +117,7 @@ class Instruments:
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target in a manifest line; none for the process."""
-        return [{}] if self.link is None else [{"target": attrs.asdict(self._target)}]
+        return [{}]
 
     def watch(self) -> None:
         """Report, from another thread, a hook that does not return to the working thread."""

@@ -20,7 +20,7 @@ from rlprof.errors import CaptureError
 from rlprof.types import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rlprof.config import ToolUse
 
@@ -88,17 +88,21 @@ async def _awaited(promise: Any) -> Any:
     return await promise
 
 
-def in_background(function: Callable[..., Any], *args: Any) -> asyncio.Future[None]:
-    """Start to call *function*; return a future that is done when it has returned.
+async def in_background(functions: Iterable[Callable[[], object]]) -> None:
+    """Call each of *functions* on a thread, and wait until all have returned.
 
-    If the host has no thread left, it is not called, and the phase of training continues.
+    If the host has no thread left, one is not called, and the phase of training continues.
     """
+    await asyncio.gather(*map(_started, functions))
+
+
+def _started(function: Callable[[], object]) -> asyncio.Future[None]:
     done: Future[None] = Future()
     done.set_running_or_notify_cancel()  # a task that is cancelled does not cancel the work
 
     def work() -> None:
         try:
-            function(*args)
+            function()
         except BaseException as exc:  # strict: the task that waits gets it
             done.set_exception(exc)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import threading
 from functools import partial
@@ -12,10 +11,10 @@ import attrs
 
 from rlprof.schedule import Agenda, Demand
 from rlprof.session._boundary import Guard, survives
-from rlprof.session._loops import in_background, start_background
 from rlprof.session._track import Track
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlprof.config import Config, ToolUse
@@ -206,9 +205,13 @@ class Targets:
 
     async def open_away(self, scope: Scope) -> None:
         """Open the windows of engines on other threads: they may need this thread's event loop."""
-        away = self._away(Track.opens_away, scope) or []
+        away = self._away(Track.opens_away, scope)
+        if not away:
+            return
+        from rlprof.session._loops import in_background, start_background
+
         try:
-            await asyncio.gather(*(in_background(self._act, one.open_for, scope) for one in away))
+            await in_background(partial(self._act, one.open_for, scope) for one in away)
         except BaseException:  # cancelled: nobody else would close what is open by now
             scope.is_cancelled = True
             for track in away:
@@ -217,10 +220,14 @@ class Targets:
 
     async def close_away(self, scope: Scope) -> None:
         """Close them."""
-        away = self._away(Track.closes_away, scope) or []
+        away = self._away(Track.closes_away, scope)
+        if not away:
+            return
+        from rlprof.session._loops import in_background
+
         for track in away:
             self._act(track.pop, scope)
-        await asyncio.gather(*(in_background(self._act, one.close_for, scope) for one in away))
+        await in_background(partial(self._act, one.close_for, scope) for one in away)
 
     @survives
     def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
