@@ -19,8 +19,8 @@ DESK = [ROOT / f"plugins/{name}/src" for name in ("run", "cli", "testing")]
 INSIDE = {
     "run": {"rlprof.session._exports", "rlprof.session.export_process"},
     "cli": {
+        "rlprof.session._artifacts",
         "rlprof.session._current",
-        "rlprof.session.export_process",
         "rlprof.session.interpreter",
     },
     "npu": {"rlprof.session.interpreter"},

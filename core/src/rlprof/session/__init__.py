@@ -12,7 +12,7 @@ The files from what training calls down to what a plugin's hooks see:
 - `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_pressure`: lighter
   options; `_boundary`: catches what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
-- `_scribe`: the helper thread; `_exports`, `export_process`, `_trace_file`: raw data to artifacts;
+- `_scribe`: the helper thread; `_exports`, `export_process`, `_artifacts`: raw data to artifacts;
   `interpreter`: starts processes.
 - `_unrecorded`: which steps were asked for and never came.
 

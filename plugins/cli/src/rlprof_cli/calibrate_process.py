@@ -19,7 +19,7 @@ from typing import Any
 from rlprof import plugins
 from rlprof.config import Faults, options_of
 from rlprof.errors import CaptureError
-from rlprof.session.export_process import load_class
+from rlprof.session._artifacts import load_class
 from rlprof.types import Capture, Target, Window
 from rlprof_cli._interrupts import heed_interrupts
 

@@ -30,7 +30,7 @@ PARTS = ({"only": "spans"}, {"only": "kit"}, {"steps": 2}, {"only": "windows", "
 _COMMAND = """
 import json, sys
 import rlprof, rlprof_cli
-from rlprof.session.export_process import load_class
+from rlprof.session._artifacts import load_class
 where, name, argv = json.loads(sys.argv[1])
 rlprof.register("exporter", name, load_class(where))
 sys.exit(rlprof_cli.main(argv))

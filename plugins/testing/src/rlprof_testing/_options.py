@@ -34,7 +34,7 @@ import json, os, sys, threading
 import attrs
 from rlprof import plugins
 from rlprof.config import Faults, options_of
-from rlprof.session.export_process import load_class
+from rlprof.session._artifacts import load_class
 from rlprof.types import Launch, Target, Workers
 kind, where, heavy, asked, inside = json.loads(sys.argv[1])
 plugin = load_class(where)

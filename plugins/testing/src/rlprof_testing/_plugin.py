@@ -30,7 +30,7 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 
 _IMPORT = """
 import json, sys, threading
-from rlprof.session.export_process import load_class
+from rlprof.session._artifacts import load_class
 plugin, heavy = json.loads(sys.argv[1])
 load_class(plugin)()
 loaded = sorted({name.partition(".")[0] for name in sys.modules} & set(heavy))
