@@ -32,12 +32,7 @@ KINDS: dict[Kind, type] = {
 }
 """Kind of plugin → its hooks."""
 
-GROUPS: dict[Kind, str] = {
-    "tool": "rlprof.tools",
-    "engine": "rlprof.engines",
-    "exporter": "rlprof.exporters",
-    "listener": "rlprof.listeners",
-}
+GROUPS: dict[Kind, str] = {kind: f"rlprof.{kind}s" for kind in KINDS}
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
 
 KNOWN: dict[tuple[Kind, str], str] = {

@@ -19,37 +19,20 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
-_PLAIN = """
+_WRAPPER = """
 def _rlprof_make(_rlprof_fn, _rlprof_open):
-    def wrapper({parameters}):
+    {define} wrapper({parameters}):
         _rlprof_session = _rlprof_current.session
         if _rlprof_session is None:
-            return _rlprof_fn({arguments})
-        with _rlprof_open(_rlprof_session):
-            return _rlprof_fn({arguments})
+            return ({call} _rlprof_fn({arguments}))
+        with _rlprof_open(_rlprof_session{detached}):
+            return ({call} _rlprof_fn({arguments}))
     return wrapper
 """
-_COROUTINE = """
-def _rlprof_make(_rlprof_fn, _rlprof_open):
-    async def wrapper({parameters}):
-        _rlprof_session = _rlprof_current.session
-        if _rlprof_session is None:
-            return await _rlprof_fn({arguments})
-        with _rlprof_open(_rlprof_session):
-            return await _rlprof_fn({arguments})
-    return wrapper
-"""
+_PLAIN = {"define": "def", "call": "", "detached": ""}
+_COROUTINE = {"define": "async def", "call": "await", "detached": ""}
 # A generator shares its caller's context between two items, so its scope sets no parent there.
-_GENERATOR = """
-def _rlprof_make(_rlprof_fn, _rlprof_open):
-    def wrapper({parameters}):
-        _rlprof_session = _rlprof_current.session
-        if _rlprof_session is None:
-            return (yield from _rlprof_fn({arguments}))
-        with _rlprof_open(_rlprof_session, True):
-            return (yield from _rlprof_fn({arguments}))
-    return wrapper
-"""
+_GENERATOR = {"define": "def", "call": "yield from", "detached": ", True"}
 # Async generators have no `yield from`.
 _ASYNC_GENERATOR = """
 def _rlprof_make(_rlprof_fn, _rlprof_open):
@@ -96,18 +79,17 @@ def annotate(name: Any = None, *, span: bool = False) -> Any:
 def _annotated(function: Any, name: str, *, span: bool) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_annotated(function.__func__, name, span=span))
+    template, words = _WRAPPER, _PLAIN
     if inspect.isasyncgenfunction(function):
         template = _ASYNC_GENERATOR
     elif inspect.iscoroutinefunction(function):
-        template = _COROUTINE
+        words = _COROUTINE
     elif inspect.isgeneratorfunction(function):
-        template = _GENERATOR
-    else:
-        template = _PLAIN
+        words = _GENERATOR
     code = getattr(function, "__code__", None)
     parameters, arguments = _signature(code) if code else ("*args, **kwargs",) * 2
     made: dict[str, Any] = {"_rlprof_current": _current, "__name__": __name__}
-    text = template.format(parameters=parameters, arguments=arguments)
+    text = template.format(parameters=parameters, arguments=arguments, **words)
     exec(compile(text, "<rlprof.annotate>", "exec"), made)  # noqa: S102 -- only names go in
     wrapper = made["_rlprof_make"](function, functools.partial(_open, name, span))
     if code:

@@ -156,15 +156,14 @@ def _open(
     scribe = Scribe(
         run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans
     )
-    any_thread = led is not None and led.any_thread
     manager = new_manager()
     named = config.listeners if led is None or not config.listeners else None
     if run.url:
         named = (*(named or ()), "bucket")
-    heard = Listeners(plugins.listeners(named), manager)
+    heard = Listeners(plugins.listeners(named), manager, scribe)
     means = Means(
-        target, here, run, scratch, limits, boundary, scribe, any_thread, heard,
-        plugins=manager,
+        target, here, run, scratch, limits, boundary, scribe, heard, manager,
+        any_thread=led is not None and led.any_thread,
     )  # fmt: skip
     session = Session(config, boundary, means, leads=led is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}

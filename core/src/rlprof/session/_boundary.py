@@ -30,7 +30,7 @@ class Boundary:
         self._told: set[str] = set()
 
     def call(
-        self, what: str, function: Callable[[], T], failed: Callable[[str], object]
+        self, what: str, function: Callable[[], T], failed: Callable[[str], object] | None = None
     ) -> T | None:
         """Return the result of *function*; if it raises, pass the reason to *failed*."""
         with Guard(self, what, failed):
@@ -57,7 +57,9 @@ class Guard:
 
     __slots__ = ("_boundary", "_failed", "_what")
 
-    def __init__(self, boundary: Boundary, what: str, failed: Callable[[str], object]) -> None:
+    def __init__(
+        self, boundary: Boundary, what: str, failed: Callable[[str], object] | None = None
+    ) -> None:
         self._boundary = boundary
         self._what = what
         self._failed = failed
@@ -72,7 +74,8 @@ class Guard:
             return False
         reason = f"{type(exc).__name__}: {exc}"  # a plugin may call sys.exit, too
         is_the_users = _is_the_users(exc)
-        self._failed(f"interrupted by {reason}" if is_the_users else reason)
+        if self._failed is not None:
+            self._failed(f"interrupted by {reason}" if is_the_users else reason)
         if is_the_users or self._boundary.strict:
             return False
         self._boundary.tell(self._what, reason, exc)

@@ -123,7 +123,14 @@ class Caller:
             finally:
                 self._calling = None
         else:
-            result = self._away(hook, function, 0 if blocks else timeout_s, afterwards)
+            if self._thread is None:
+                self._thread = HookThread(f"rlprof-{self._name}")
+            wait_s = 0 if blocks else timeout_s
+            try:
+                result = self._thread.call(function, timeout_s=wait_s, afterwards=afterwards)
+            except Overrun:
+                self.unanswered = hook
+                raise CaptureError(self._why_unanswered(hook, wait_s)) from None
         seconds = time.monotonic() - began
         if seconds > timeout_s and hasattr(self._limits, limit):
             self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
@@ -131,24 +138,11 @@ class Caller:
             self._boundary.tell(f"{self._name}.{hook}", why)
         return result, round(seconds, 6)
 
-    def _away(
-        self,
-        hook: str,
-        function: Callable[[], Any],
-        timeout_s: float,
-        afterwards: Callable[[], Any] | None,
-    ) -> Any:
-        if self._thread is None:
-            self._thread = HookThread(f"rlprof-{self._name}")
-        try:
-            return self._thread.call(function, timeout_s=timeout_s, afterwards=afterwards)
-        except Overrun:
-            self.unanswered = hook
-        if not timeout_s:
-            why = "it ended on the engine's own event loop, which stops it once it runs again"
-            raise CaptureError(why)
-        self.broken = f"{hook} was not answered within {hook}_timeout_s {timeout_s:g}"
-        raise CaptureError(f"{self.broken}; {self._name} is not used again")
+    def _why_unanswered(self, hook: str, waited_s: float) -> str:
+        if not waited_s:
+            return "it ended on the engine's own event loop, which stops it once it runs again"
+        self.broken = f"{hook} was not answered within {hook}_timeout_s {waited_s:g}"
+        return f"{self.broken}; {self._name} is not used again"
 
     def hangs(self) -> tuple[str, str] | None:
         """Report, once, a hook that does not return to the working thread."""

@@ -44,7 +44,7 @@ class _OnALoop(Instruments):
         def warm_up() -> None:
             if before is not None:
                 before.join()
-            with Guard(self._means.boundary, "attach", lambda _: None):
+            with Guard(self._means.boundary, "attach"):
                 self.take(uses)
 
         self._warming = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)

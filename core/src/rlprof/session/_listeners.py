@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlprof.plugins import hooks
 from rlprof.session._boundary import Guard
@@ -31,37 +31,26 @@ _CLOSE_S = 5.0
 """How long closing it waits for all of them."""
 
 
-class Heard(Protocol):
-    """The part of a session that listeners need."""
-
-    scribe: Scribe
-    """The helper thread."""
-
-    def write(self, event: str, **fields: Any) -> None:
-        """Add a line to the manifest."""
-
-    def log(self, message: str, level: int = ...) -> None:
-        """Log *message*."""
-
-
 class Listeners:
     """The listeners of one session; none of them until it is open."""
 
     def __init__(
-        self, loaded: Mapping[str, type[Any]], manager: PluginManager | None = None
+        self, loaded: Mapping[str, type[Any]], manager: PluginManager, scribe: Scribe
     ) -> None:
         self._loaded = loaded
         self._manager = manager
+        self._scribe = scribe
         self._all: tuple[_Ear, ...] = ()
 
     def __contains__(self, hook: str) -> bool:
         """Whether any of them has *hook*."""
         return any(hook in one.hooks for one in self._all)
 
-    def open(self, session: Heard) -> None:
+    def open(self, session: object) -> None:
         """Start them, and let each hear that *session* is open."""
         self._all = tuple(
-            _Ear(name, hooks(one(), self._manager), session) for name, one in self._loaded.items()
+            _Ear(name, hooks(one(), self._manager), session, self._scribe)
+            for name, one in self._loaded.items()
         )
         for one in self._all:
             one.hear("session_opened", {})
@@ -102,15 +91,14 @@ class Listeners:
 class _Ear:
     """One of them, and its thread."""
 
-    def __init__(self, name: str, found: Hooks, session: Heard) -> None:
+    def __init__(self, name: str, found: Hooks, session: object, scribe: Scribe) -> None:
         self.wake, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()
         self.is_ending = False
         self._name = name
         self._session = session
+        self._scribe = scribe
         self.hooks = found
-        self._guards = {
-            hook: Guard(session.scribe.boundary, f"{name}.{hook}", lambda _: None) for hook in found
-        }
+        self._guards = {hook: Guard(scribe.boundary, f"{name}.{hook}") for hook in found}
         self._events: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._dropped = 0
         self.hook = ""
@@ -160,5 +148,5 @@ class _Ear:
     def say(self, what: str) -> None:
         """Log what it did, and write it to the manifest."""
         reason = f"listener {self._name} {what}"
-        self._session.write("problem", reason=reason)
-        self._session.log(reason, logging.WARNING)
+        self._scribe.tell("problem", reason=reason)
+        self._scribe.boundary.say(reason, logging.WARNING)

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.plugins import new_manager
-from rlprof.session._listeners import Listeners
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
     from rlprof.config import Limits
     from rlprof.rundir import Here, RunFolder
     from rlprof.session._boundary import Boundary
+    from rlprof.session._listeners import Listeners
     from rlprof.session._scribe import Scribe
     from rlprof.types import Target
 
@@ -34,10 +32,10 @@ class Means:
     limits: Limits
     boundary: Boundary
     scribe: Scribe
-    any_thread: bool = False
+    listeners: Listeners
+    plugins: PluginManager
+    """The manager of all recording plugins."""
+    any_thread: bool
     """Windows open on another thread than the work."""
-    listeners: Listeners = attrs.field(factory=lambda: Listeners({}))
     closing: list[Callable[[Any], object]] = attrs.field(factory=list)
     """Functions that the session calls, with itself, after its last write."""
-    plugins: PluginManager = attrs.field(factory=new_manager)
-    """The manager of all recording plugins."""

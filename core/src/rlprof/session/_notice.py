@@ -8,32 +8,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlprof.config import Config
     from rlprof.rundir import RunFolder
     from rlprof.types import Target
 
 
-@attrs.frozen
-class Notice:
-    """Prints a line when the session closes."""
+def announced(
+    config: Config, run: RunFolder, target: Target
+) -> Callable[[int, int], object] | None:
+    """Print where the run is, and return a function that prints what was recorded.
 
-    target: Target
-    run: RunFolder
-
-    def closed(self, windows: int, failed: int) -> None:
-        """Print how many windows this process has opened, and in how many something failed."""
-        count = "1 window" if windows == 1 else f"{windows} windows"
-        who = f" by {self.target}" if self.target.world_size > 1 else ""
-        who += f", {failed} with failures" if failed else ""
-        verb = "fetch" if self.run.url else "ls"
-        _print(f"{count} recorded{who}; look at the run with: rlprof {verb} {_shown(self.run)}")
-
-
-def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
-    """Print where the run is, and return the object that prints its end.
+    It takes how many windows this process has opened, and in how many something failed.
 
     A process prints nothing if another leads, or in quiet mode. Without tools there are no windows
     to count at the end.
@@ -43,7 +31,17 @@ def announced(config: Config, run: RunFolder, target: Target) -> Notice | None:
         return None
     records = any(config.records(role) for role in config.roles)
     _print(f"records{'' if records else ' spans'} into {_shown(run)}")
-    return Notice(target, run) if records else None
+    if not records:
+        return None
+
+    def closed(windows: int, failed: int) -> None:
+        count = "1 window" if windows == 1 else f"{windows} windows"
+        who = f" by {target}" if target.world_size > 1 else ""
+        who += f", {failed} with failures" if failed else ""
+        verb = "fetch" if run.url else "ls"
+        _print(f"{count} recorded{who}; look at the run with: rlprof {verb} {_shown(run)}")
+
+    return closed
 
 
 def _shown(run: RunFolder) -> str:

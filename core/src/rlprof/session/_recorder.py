@@ -90,7 +90,7 @@ class Recorder:
     def lighter(self, options: Any) -> Any:
         """Return *options* one notch cheaper, or None if nothing is cheaper."""
         ask = partial(self.now.hooks.lighter, options=options)
-        return self._means.boundary.call(f"{self.name}.lighter", ask, lambda _: None)
+        return self._means.boundary.call(f"{self.name}.lighter", ask)
 
     def has(self, use: ToolUse) -> bool:
         """Whether it has the options of *use*."""

@@ -168,9 +168,9 @@ class Scribe:
                 self._wake.wait(tick_s)
                 self._wake.clear()
                 # What could not be written is kept for the next turn.
-                self.boundary.call("helper thread", self._turn, lambda _: None)
+                self.boundary.call("helper thread", self._turn)
                 self._turns += 1
-            self.boundary.call("helper thread", self._last_turn, lambda _: None)
+            self.boundary.call("helper thread", self._last_turn)
         finally:
             self._ended.set()
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
-    from rlprof.session._notice import Notice
 
 T = TypeVar("T")
 
@@ -63,8 +62,8 @@ class Session(Targets):
         """Called once, when the session begins to close or its process was forked."""
         self.closing = means.closing
         """Called, with this session, after its last write."""
-        self.notice: Notice | None = None
-        """What it prints on stderr."""
+        self.notice: Callable[[int, int], object] | None = None
+        """Prints on stderr how many windows were recorded, and how many of them failed."""
         self._step_ns = 0
         self._is_forgotten = False
         self._has_misstepped = False
@@ -154,7 +153,7 @@ class Session(Targets):
 
     def attempt(self, what: str, function: Callable[[], T]) -> T | None:
         """Return the result of *function*; log its exceptions, unless strict mode raises them."""
-        return self.boundary.call(what, function, lambda _: None)
+        return self.boundary.call(what, function)
 
     def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
         """Add to the figures of *step*, unless a later one has ended.
@@ -220,7 +219,7 @@ class Session(Targets):
             self.attempt("close", partial(wait, self))
         if self.notice is not None:
             windows = {one.id for track in self._tracks for one in track.recorded}
-            self.notice.closed(len(windows), len(self.scribe.failed))
+            self.notice(len(windows), len(self.scribe.failed))
             self.notice = None
 
     def __enter__(self) -> Session:

@@ -43,7 +43,7 @@ class Targets:
         self._has_come = False
         """Whether there are demands that no step has taken yet."""
         self._asking = threading.Lock()
-        self._guard = Guard(boundary, "phase", lambda _: None)
+        self._guard = Guard(boundary, "phase")
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -97,10 +97,10 @@ class Targets:
         )
         before = [one for one in self._tracks if one.link and one.target == track.target]
         for one in before:
-            self.boundary.call("attach", one.retire, lambda _: None)
+            self.boundary.call("attach", one.retire)
         self._tracks = (*(one for one in self._tracks if one not in before), track)
 
-        with Guard(self.boundary, "attach", lambda _: None):
+        with Guard(self.boundary, "attach"):
             track.adopt(uses)
 
     @survives
@@ -163,7 +163,7 @@ class Targets:
         """Close the window that is open."""
         self.current_step = None
         for track in self._tracks:
-            self.boundary.call("close_window", partial(track.close_window, reason), lambda _: None)
+            self.boundary.call("close_window", partial(track.close_window, reason))
 
     def lead(
         self,

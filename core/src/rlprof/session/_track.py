@@ -7,7 +7,7 @@ phases, and neither waits for the other's windows.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -44,6 +44,8 @@ class Track:
         """The kinds of plugins that record it."""
         self.agenda = agenda
         self.link = instruments.link
+        self.keys = instruments.keys
+        """Returns the fields that name it, or those of a demand, in a manifest line."""
         self._means = means
         self._uses: Sequence[ToolUse] = ()
         self._instruments = instruments
@@ -309,7 +311,3 @@ class Track:
         """Ignore all further calls: this is a forked child."""
         self._open = None
         self._uses = ()
-
-    def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
-        """Return the fields that name this target, or those of a demand, in a manifest line."""
-        return self._instruments.keys(demand)
