@@ -17,7 +17,7 @@ CORE = ROOT / "core/src/rlprof"
 DESK = [ROOT / f"plugins/{name}/src" for name in ("run", "cli", "testing")]
 """What is made of the inside of core, too."""
 INSIDE = {
-    "run": {"rlprof.session._exports", "rlprof.session.export_process"},
+    "run": {"rlprof.session._exports"},
     "cli": {
         "rlprof.session._artifacts",
         "rlprof.session._current",
@@ -30,7 +30,7 @@ INSIDE = {
         "rlprof.session._engines",
         "rlprof.session._loops",
         "rlprof.session._calls",
-        "rlprof.session.export_process",
+        "rlprof.session._exports",
         "rlprof.session.interpreter",
     },
 }
@@ -240,7 +240,7 @@ def test_core_catches_everything_only_at_its_boundaries():
         "rlprof/session/_boundary.py",  # everything in a run
         "rlprof/session/_loops.py",  # hands what was raised to who waits
         "rlprof/session/_calls.py",  # hands what was raised to who waits
-        "rlprof/session/export_process.py",  # export, likewise
+        "rlprof/session/_exports.py",  # export, likewise
         "rlprof_testing/_engine.py",  # the kit: what a plugin raises is what it is tested for
         "rlprof_testing/_exports.py",
         "rlprof_testing/_windows.py",

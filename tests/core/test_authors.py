@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof.session import export_process
+from rlprof.session import _exports
 from rlprof_cli import main
 from tests.core import authors
 
@@ -26,7 +26,7 @@ def exported(folder, name, raw):
     for file, data in raw.items():
         (folder / "raw" / file).write_bytes(data)
     (folder / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
-    export_process.export(folder, folder / "out", folder)
+    _exports.export(folder, folder / "out", folder)
     return json.loads((folder / "exported.json").read_bytes())
 
 

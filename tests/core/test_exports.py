@@ -13,7 +13,7 @@ import pytest
 
 import rlprof
 from rlprof.session import _exports
-from rlprof.session.export_process import RAW, export, result_of
+from rlprof.session._exports import RAW, export, result_of
 from tests.core import authors
 from tests.fakes import tools
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import rlprof
-from rlprof.session import export_process
+from rlprof.session import _exports
 from rlprof_cli import main
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def test_an_export_that_outlived_its_process_is_only_written_down(killed):
     made = []
     for capture in rlprof.read(path).captures[::2]:  # one was closed, one was not
         out = path / capture.window.folder / capture.target.folder / capture.tool
-        export_process.export(Path(capture.scratch), out, path)
+        _exports.export(Path(capture.scratch), out, path)
         made += [(file, file.stat().st_mtime_ns) for file in out.iterdir()]
 
     main(["salvage", str(path)])

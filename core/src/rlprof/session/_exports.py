@@ -8,8 +8,9 @@ terminal does not end it. It also ends itself when its time is over, in case we 
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
+import shutil
 import time
 from collections import deque
 from contextlib import suppress
@@ -19,12 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session.export_process import LOG, RAW, export, is_finished, result_of
-from rlprof.session.interpreter import command, environment
-
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Mapping, Sequence
 
+    from rlprof.types import Artifact
+
+RAW = "raw"
+"""Below the scratch folder of a capture: the folder of the tool."""
+LOG = "export.log"
+"""Next to it: the output of the export."""
+RESULT = "exported.json"
+"""Next to it: the outcome of the export."""
 _AT_ONCE = 32
 """Captures for one helper: memory that a tool does not free adds up."""
 
@@ -141,6 +148,45 @@ class Exports:
             _kill(self._helper)
 
 
+def result_of(folder: Path) -> dict[str, Any] | None:
+    """Return the outcome of the export of *folder*; None: it has not ended."""
+    try:
+        result: dict[str, Any] = json.loads((folder / RESULT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return result
+
+
+def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
+    """Let the tool export the data in *folder*; write the outcome there, and return it."""
+    began = time.monotonic()
+    artifacts: list[Artifact] = []
+    error = ""
+    try:
+        from rlprof.session._artifacts import made_of  # a process that only waits needs none of it
+
+        artifacts, error = made_of(folder, folder / RAW, out, root)
+    except (Exception, SystemExit) as exc:  # code of a plugin: its message goes into the manifest
+        error = f"{type(exc).__name__}: {exc}"
+    result: dict[str, Any] = {
+        "artifacts": [attrs.asdict(artifact) for artifact in artifacts],
+        "seconds": round(time.monotonic() - began, 6),
+        "error": error,
+    }
+    draft = folder / f"{RESULT}.tmp"
+    draft.write_text(json.dumps(result))
+    draft.rename(folder / RESULT)
+    if is_finished(result):  # last: a kill in between loses nothing
+        shutil.rmtree(folder / RAW, ignore_errors=True)
+    return result
+
+
+def is_finished(result: Mapping[str, Any]) -> bool:
+    """Whether the raw data of *result* is no longer needed."""
+    whole = all(artifact["status"] == "whole" for artifact in result["artifacts"])
+    return whole and not result["error"]
+
+
 def prune(scratch: Path) -> None:
     """Remove the empty folders in *scratch*, of an ended process, and then those of its run.
 
@@ -155,6 +201,10 @@ def prune(scratch: Path) -> None:
 
 
 def _spawn(jobs: Sequence[Job], timeout_s: float) -> subprocess.Popen[bytes]:
+    import subprocess
+
+    from rlprof.session.interpreter import command, environment
+
     paths = [str(path) for job in jobs for path in (job.folder, job.out, job.root)]
     with (jobs[0].folder / LOG).open("wb") as log:
         return subprocess.Popen(
@@ -168,6 +218,8 @@ def _spawn(jobs: Sequence[Job], timeout_s: float) -> subprocess.Popen[bytes]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
     process.kill()
     with suppress(subprocess.TimeoutExpired):  # stuck in the file system: it dies when that wakes
         process.wait(1)

@@ -15,10 +15,8 @@ from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
-from rlprof.session._exports import Job
+from rlprof.session._exports import RAW, Job
 from rlprof.session._pressure import Pressure
-from rlprof.session.export_process import RAW
-from rlprof.session.interpreter import unrecorded_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -102,7 +100,10 @@ class Recorder:
         if known is not None:
             self.now = known
             return
-        unrecorded_by(use.plugin)
+        if hasattr(use.plugin, "leave_alone"):
+            from rlprof.session.interpreter import unrecorded_by
+
+            unrecorded_by(use.plugin)
         plugin = use.plugin()
         ready = Ready(getattr(plugin, "runs_on", self._usual))
         self.now = Instance(use, plugin, hooks(plugin, self._means.plugins), ready)

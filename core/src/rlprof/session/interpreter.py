@@ -26,10 +26,9 @@ _unrecorded: list[Callable[[MutableMapping[str, str]], object]] = []
 
 
 def unrecorded_by(plugin: type[Any]) -> None:
-    """Let *plugin* leave alone the processes that start from now on, if it can."""
-    take_out = getattr(plugin, "leave_alone", None)
-    if take_out is not None and take_out not in _unrecorded:
-        _unrecorded.append(take_out)
+    """Let *plugin* leave alone the processes that start from now on."""
+    if plugin.leave_alone not in _unrecorded:
+        _unrecorded.append(plugin.leave_alone)
 
 
 def command(module: str, *args: str) -> list[str]:

@@ -21,8 +21,7 @@ import attrs
 
 from rlprof.errors import RunError
 from rlprof.rundir import SALVAGED, Journal, as_line
-from rlprof.session._exports import Exports, Job, prune
-from rlprof.session.export_process import RAW, RESULT, result_of
+from rlprof.session._exports import RAW, RESULT, Exports, Job, prune, result_of
 from rlprof.types import safe_name
 from rlprof_run import TRIED
 from rlprof_run._scratch import refusal

@@ -19,7 +19,7 @@ from rlprof import plugins
 from rlprof.answers import Ready, runs_on_of
 from rlprof.config import Faults, options_of
 from rlprof.session._calls import HookThread, Overrun
-from rlprof.session.export_process import RAW
+from rlprof.session._exports import RAW
 from rlprof.session.interpreter import command
 from rlprof.types import Artifact, Capture, Target, Window
 
