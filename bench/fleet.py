@@ -60,10 +60,10 @@ class Light:
     """An actor with next to nothing in it."""
 
     def __init__(self) -> None:
-        from rlprof.session._exports import Exports
+        from rlprof.session._scribe import Scribe
 
         rlprof.register("tool", "nothing", Nothing)
-        Exports.submit = lambda exports, job: exports._discard(job.folder)  # type: ignore[method-assign,assignment]
+        Scribe.export = lambda scribe, job: scribe.discard(job.folder)  # type: ignore[method-assign,assignment]
 
     def empty(self) -> None: ...
 

@@ -99,7 +99,7 @@ def compare(name: str, work: Callable[[], None], pairs: int, cpu: float, wait: f
                 if step:  # the first pair warms up
                     costs.append((two, one))
                 # The helper process has the other core; let it end, for it is not measured here.
-                while len(prof.scribe.exports):
+                while prof.scribe.jobs:
                     time.sleep(0.1)
                 time.sleep(1.1)
             run_dir = prof.run_dir

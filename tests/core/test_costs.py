@@ -103,7 +103,7 @@ def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
 
     with rlprof.open(given) as prof:
         train(prof, [0])
-        prof._tracks[0]._instruments._recorders["costly"].pressure.last_stop_s = 61.0
+        prof._tracks[0]._instruments._recorders["costly"].last_stop_s = 61.0
         train(prof, [1, 2])
 
     assert levels(prof) == [1, 0, 0]

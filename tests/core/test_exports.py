@@ -26,13 +26,13 @@ def _record(config):
 
     def record(spoil=None, *, count=4, **changes):
         with rlprof.open(config(**changes)) as prof:
-            prof.scribe.exports.poll = list  # nothing is exported yet
+            prof.scribe.exported = list  # nothing is exported yet
             for _ in prof.steps(range(count)):
                 with prof.phase("rollout"):
                     pass
             if spoil is not None:
                 spoil(prof.means.scratch / "step_000001/rollout/fake")
-            del prof.scribe.exports.poll
+            del prof.scribe.exported
         return rlprof.read(prof.run_dir).captures
 
     return record

@@ -32,7 +32,7 @@ config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
 prof = rlprof.open(config)
 """
 CLOSED = """
-prof.scribe.exports.poll = lambda: []  # exporting takes its time
+prof.scribe.exported = lambda: []  # exporting takes its time
 for step in prof.steps(range(2)):
     with prof.phase("rollout"):
         pass
@@ -204,7 +204,7 @@ for step in prof.steps(range(7)):
 # failures.md: salvage-tried
 def test_what_left_nothing_is_tried_once(killed, capsys, tmp_path):
     """One note says that nothing more can be done; nobody is sent there again."""
-    path = killed("import glob\nprof.scribe.exports.poll = lambda: []" + EMPTY)
+    path = killed("import glob\nprof.scribe.exported = lambda: []" + EMPTY)
 
     code = main(["salvage", str(path)])
     again = main(["salvage", str(path)])

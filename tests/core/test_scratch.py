@@ -123,7 +123,7 @@ rlprof.register("tool", "mine", Mine)
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "mine", "steps": [0],
           "roles": {"actor": {}}}
 prof = rlprof.open(config)
-prof.scribe.exports.poll = lambda: []  # exporting takes its time
+prof.scribe.exported = lambda: []  # exporting takes its time
 prof.step(0)
 with prof.phase("rollout"):
     pass

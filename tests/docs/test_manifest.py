@@ -135,7 +135,7 @@ config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1] + "/scratch", "tool
           "steps": [1], "roles": roles}
 prof = rlprof.open(config, role="actor")
 prof.attach({"name": "engine 0"})
-prof.scribe.exports.poll = lambda: []  # exporting takes its time
+prof.scribe.exported = lambda: []  # exporting takes its time
 for step in prof.steps(range(2)):
     with prof.phase("rollout"):
         pass
@@ -173,7 +173,7 @@ def _live(config, monkeypatch):
         prof.attach({}, replica=1)  # one without a name, so that its start fails
         train(prof, [1, 2])
         recorders = prof._tracks[0]._instruments._recorders
-        recorders["costly"].pressure.last_bytes = 10**9  # as if it had been too large
+        recorders["costly"].last_bytes = 10**9  # as if it had been too large
         train(prof, [3])
         ask(prof)
         ask(prof, role="rollout")

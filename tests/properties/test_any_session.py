@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rlprof
 from rlprof.config import check_config
 from rlprof.schedule import Demand, parse_steps
-from rlprof.session._exports import Exports
+from rlprof.session._scribe import Scribe
 from tests.fakes import tools
 
 PROPERTY = settings(max_examples=120, deadline=None)
@@ -180,7 +180,7 @@ def test_windows_are_what_was_asked_whatever_happens(home, drawn, program):
     tools.gate.set()
     config = as_config(drawn, home)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Exports, "submit", lambda self, job: None)
+        patch.setattr(Scribe, "export", lambda self, job: None)
         with rlprof.open(config, role="actor") as session:
             driver = Driver(session, config)
             driver.run(program)

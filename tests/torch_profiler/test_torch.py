@@ -394,7 +394,7 @@ import sys, threading, torch, rlprof
 config = {config!r}
 layer = torch.nn.Linear(8, 8)
 prof = rlprof.open(config)
-prof.scribe.exports.submit = lambda job: prof.scribe.discard(job.folder)  # recording, not exporting
+prof.scribe.export = lambda job: prof.scribe.discard(job.folder)  # recording, not exporting
 for step in prof.steps(range(150)):
     outlives = prof.phase("outlives its step")
     outlives.__enter__()

@@ -36,7 +36,8 @@ _HOMES = {
     "session._annotate": ("annotate",),
     "session._current": ("span", "trajectory"),
     "session._off": ("Off",),
-    "session._open": ("launch", "open"),
+    "session._launch": ("launch",),
+    "session._open": ("open",),
     "session._session": ("Session",),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 16 << 20
 """Bytes of a header, or of one line; far more than rlprof writes, and no harm to any memory."""
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+"""The errors of a file system without links."""
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a FIFO",

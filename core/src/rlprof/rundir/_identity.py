@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import RunError
-from rlprof.rundir._files import read_regular
+from rlprof.rundir._files import NO_LINKS, read_regular
 from rlprof.rundir._lines import as_json, known
-from rlprof.rundir._names import NO_LINKS, agreed_name
 from rlprof.rundir._process import Here, born_ns, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlprof.types import Target
+
+_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""An id that a launcher made up."""
 
 _joined: set[tuple[int, str, int, Path]] = set()
 """The folders this process wrote to, by pid, role and rank: a second session never writes where a
@@ -198,7 +200,9 @@ class _Search:
     def _name(self) -> str | None:
         """Return the name of the run, as far as the launcher gives one."""
         given = self.launch.run_id
-        if given and not self.launch.is_chosen:
+        if given and not self.launch.is_chosen and _RANDOM.fullmatch(given):
+            from rlprof.rundir._names import agreed_name
+
             return agreed_name(self.run_dir, given, leads=self.target.rank == 0)
         return given
 

@@ -6,28 +6,21 @@ All leaders must agree on it, on any host: the first leaves it as a link that le
 
 from __future__ import annotations
 
-import errno
-import re
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from rlprof.rundir._files import NO_LINKS
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
-"""The errors of a file system without links."""
 
 
 def agreed_name(run_dir: Path, launch_id: str, *, leads: bool) -> str:
     """Return the name of the run of *launch_id*; a process that *leads* may choose it.
 
-    It is *launch_id* itself if a user chose that, if no leader has chosen a name yet, or if the
-    file system has no links.
+    It is *launch_id* itself if no leader has chosen a name yet, or if the file system has no links.
     """
-    if not _RANDOM.fullmatch(launch_id):
-        return launch_id
     link = run_dir / ".launches" / launch_id
     if leads:
         link.parent.mkdir(parents=True, exist_ok=True)

@@ -2,18 +2,19 @@
 
 The files from what training calls down to what a plugin's hooks see:
 
-- `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing.
+- `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing; `_launch`:
+  the needs of a process before it exists.
 - `_session`: steps and spans; `_targets`: what it records, and the phases that open windows;
   `_scope`: the context managers of phases, spans and trajectories;
   `_annotate`: functions as phases; `_current`: the open session, and `rlprof.span`.
 - `_engines`: the track of an attached engine; `_loops`: its handle, and event loops.
 - `_track`: one target and its windows; `_demands`: what was asked of it; `_instruments`: its
   recorders, and the open window; `_elsewhere`: members of a fleet in the place of recorders.
-- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_pressure`: lighter
+- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_lighter`: lighter
   options; `_boundary`: catches what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
-- `_scribe`: the helper thread; `_exports`, `export_process`, `_artifacts`: raw data to artifacts;
-  `interpreter`: starts processes.
+- `_scribe`: the helper thread; `_job`: a capture to export; `_exports`, `export_process`,
+  `_artifacts`: raw data to artifacts; `interpreter`: starts processes.
 - `_unrecorded`: which steps were asked for and never came.
 
 `_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.

@@ -1,4 +1,4 @@
-"""The captures that wait to be exported, and the helper process that exports them in order.
+"""Exports the captures that wait, in order, in a helper process.
 
 No part of an export runs in the training process. One helper takes all waiting captures, because
 starting it takes longer than most exports. If a helper dies or hangs, its current capture is lost,
@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import time
-from collections import deque
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -20,58 +19,40 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.session._job import RAW, Job
+
 if TYPE_CHECKING:
     import subprocess
+    from collections import deque
     from collections.abc import Callable, Mapping, Sequence
 
     from rlprof.types import Artifact
 
-RAW = "raw"
-"""Below the scratch folder of a capture: the folder of the tool."""
+__all__ = ["LOG", "RAW", "RESULT", "Exports", "Job", "export", "is_finished", "prune", "result_of"]
+
 LOG = "export.log"
-"""Next to it: the output of the export."""
+"""In the scratch folder of a capture: the output of the export."""
 RESULT = "exported.json"
 """Next to it: the outcome of the export."""
 _AT_ONCE = 32
 """Captures for one helper: memory that a tool does not free adds up."""
 
 
-@attrs.frozen
-class Job:
-    """One capture to export: its raw data, and where its artifacts go."""
-
-    key: dict[str, Any]
-    """Window and tool, as in its lines in the manifest."""
-    folder: Path
-    out: Path
-    root: Path
-    """The run folder; artifacts are named relative to it."""
-    in_process: bool = False
-    """The plugin's class is the script's own, so no other process can import it."""
-    measured: Callable[[int], None] | None = None
-    """Called with the size of its artifacts."""
-
-
 class Exports:
-    """The queue; `poll` moves it on and never waits."""
+    """Takes *jobs* off their queue; `poll` moves it on and never waits."""
 
-    def __init__(self, timeout_s: float, discard: Callable[[Path], object]) -> None:
+    def __init__(
+        self, jobs: deque[Job], timeout_s: float, discard: Callable[[Path], object]
+    ) -> None:
         self.is_here = False
         """Whether an export runs in this very process."""
         self._timeout_s = timeout_s
         self._discard = discard
-        self._jobs: deque[Job] = deque()
+        self._jobs = jobs
         self._given = 0
         """How many of them the helper still has, from the first on."""
         self._helper: subprocess.Popen[bytes] | None = None
         self._began = 0.0
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def submit(self, job: Job) -> None:
-        """Put *job* at the end of the queue."""
-        self._jobs.append(job)
 
     def poll(self) -> list[dict[str, Any]]:
         """Return the manifest lines of ended exports, and start the next."""

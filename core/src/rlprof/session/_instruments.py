@@ -96,16 +96,14 @@ class Instruments:
         """Make all of *uses* ready for *window*, lighter if the last was too much."""
         asked = {} if demand is None else {"request": demand.id}
         left, data, place = self._limit - self.spent, attrs.asdict(window), window.folder
-        limits, chosen = self._means.limits, []
+        chosen = []
         for use in uses:
             recorder = self._recorders[use.name]
             if recorder.now.use is not use:
                 recorder.take(use)
-            found = recorder.pressure.lighter(use, recorder.lighter, left=left, limits=limits)
             said = asked
-            if found is not None:
-                lighter, why = found
-                recorder.take(lighter)
+            why = recorder.lightened(use, left)
+            if why:
                 self._means.boundary.say(f"{window.id}: {use.name} records less: {why}")
                 said = {"lighter": why, **asked}
             recorder.prepare(window, data, place, **said)

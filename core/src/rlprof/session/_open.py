@@ -1,4 +1,4 @@
-"""`open`: from a config to the session of this process, or `Off`; `launch`: before the process."""
+"""`open`: from a config to the session of this process, or `Off`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rlprof.session._off import Off
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import TypeAlias
 
     from rlprof.config import Config
     from rlprof.session._session import Session
-    from rlprof.types import Launch, Led
+    from rlprof.types import Led
 
     Given: TypeAlias = Mapping[str, Any] | str | os.PathLike[str] | Config | None
 
@@ -39,7 +39,7 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     Raise ConfigError with all faults of the config, and RlprofError if a session is open already: a
     process has one. Later failures are logged and noted in the manifest, and training continues.
     """
-    config = _given(config)
+    config = given_or_named(config)
     if config is None:
         return Off()
     from rlprof.session._begin import begin
@@ -47,31 +47,6 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     return begin(config, role, rank, world_size, coordinates, led=led)
 
 
-def launch(
-    config: Given = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
-) -> Launch:
-    """Return what a process of *role* must be born with: environment, command, engine arguments.
-
-    Call it before the process starts, on any host; the plugins of *role* answer. The result is
-    empty for a rank that is not chosen. Give all *ranks* of an engine that holds several, as for
-    `attach`. *config* is as for `open`; ConfigError has all its faults.
-    """
-    from rlprof.config import check_config, merge_launches
-    from rlprof.session._engines import held_ranks, say_unknown
-    from rlprof.types import Launch
-
-    config = _given(config)
-    if config is None:
-        return Launch()
-    held = (rank,) if ranks is None else held_ranks("launch", ranks)
-    checked, uses = check_config(config, roles=[role], rank=held[0])
-    own = checked.roles.get(role)
-    if checked.enabled and own is None:
-        say_unknown(checked, role)
-    if not checked.enabled or own is None or not any(own.includes(one) for one in held):
-        return Launch()
-    return merge_launches({use.name: use.launch for use in uses[role]})
-
-
-def _given(config: Given) -> Given:
+def given_or_named(config: Given) -> Given:
+    """Return *config*, or the file that the environment names."""
     return os.environ.get("RLPROF_CONFIG") or None if config is None else config

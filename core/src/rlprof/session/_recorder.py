@@ -15,8 +15,7 @@ from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
-from rlprof.session._exports import RAW, Job
-from rlprof.session._pressure import Pressure
+from rlprof.session._job import RAW, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from rlprof.types import RunsOn, Target, Window
 
 _RANGES = ("push", "pop", "minibatch")
+_SLOW = 0.5
+"""Share of `stop_timeout_s`: a stop that took more may soon exceed the limit."""
 
 
 @attrs.define
@@ -58,7 +59,10 @@ class Recorder:
         self.name = name
         self.now: Instance
         """The plugin with its current options."""
-        self.pressure = Pressure()
+        self.last_bytes = 0
+        """The artifacts of a window since the last one was prepared."""
+        self.last_stop_s = 0.0
+        """The stop of that window."""
         self._target = target
         self._target_data = attrs.asdict(target)
         self._folder = target.folder
@@ -84,8 +88,32 @@ class Recorder:
         self._started = False
         self._missed: set[str] = set()
         """The methods of the recording that failed in this window."""
+        self._too_much: list[str] = []
+        """Why windows should be lighter; each reason is a notch."""
 
-    def lighter(self, options: Any) -> Any:
+    def lightened(self, use: ToolUse, left: int) -> str:
+        """Continue with less than *use* if windows are too much; return what and why.
+
+        *left* are the remaining bytes.
+        """
+        size, stop_s = self.last_bytes, self.last_stop_s
+        self.last_bytes, self.last_stop_s = 0, 0.0  # each window is judged once
+        if size > left:
+            share = f"{left:,} of its share of limits.bytes are left"
+            self._too_much.append(f"the last window took {size:,} bytes and {share}")
+        elif stop_s > _SLOW * self._means.limits.stop_timeout_s:
+            self._too_much.append(f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s")
+        if not self._too_much:
+            return ""
+        from rlprof.session._lighter import lighter
+
+        found = lighter(use, len(self._too_much), self._one_lighter)
+        if found is None:
+            return ""
+        self.take(found[0])
+        return f"{found[1]}; {self._too_much[-1]}"
+
+    def _one_lighter(self, options: Any) -> Any:
         """Return *options* one notch cheaper, or None if nothing is cheaper."""
         ask = partial(self.now.hooks.lighter, options=options)
         return self._means.boundary.call(f"{self.name}.lighter", ask)
@@ -221,12 +249,12 @@ class Recorder:
             return
         scribe, seconds = self._means.scribe, None
         scribe.clock()
-        export = partial(scribe.exports.submit, job)
+        export = partial(scribe.export, job)
         try:
             if self._caller.unanswered != "start":  # a stop follows it
                 with self._guards["stop"]:
                     seconds = self._stop(export)
-                self.pressure.last_stop_s = seconds or 0.0
+                self.last_stop_s = seconds or 0.0
         finally:  # strict mode passes on exceptions of stop, and loses nothing
             self._job = None
             said = {"late": late} if late else {}
@@ -261,7 +289,7 @@ class Recorder:
             self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
 
     def _measured(self, size: int) -> None:
-        self.pressure.last_bytes = size
+        self.last_bytes = size
         self._spend(size)
 
     def _hook(self, verb: str, given: Mapping[str, Any]) -> Callable[[], Any]:

@@ -18,7 +18,6 @@ import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, span_line
 from rlprof.session._boundary import Guard
-from rlprof.session._exports import Exports, prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from rlprof.config import Limits, Spans
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
+    from rlprof.session._exports import Exports
+    from rlprof.session._job import Job
 
 _TICK_S = 1.0
 _EXPORT_TICK_S = 0.2
@@ -78,7 +79,9 @@ class Scribe:
         self._raw: deque[RawSpan] = deque()
         self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
-        self.exports = Exports(limits.export_timeout_s, self.discard)
+        self.jobs: deque[Job] = deque()
+        """The captures that are not exported yet."""
+        self._exports: Exports | None = None
         self._wake = threading.Event()
         self._ended = threading.Event()
         self._is_late = False
@@ -125,6 +128,10 @@ class Scribe:
         """Remove a scratch folder that is no longer needed."""
         self._rubbish.append(folder)
 
+    def export(self, job: Job) -> None:
+        """Export a capture, after those before it."""
+        self.jobs.append(job)
+
     def hurry(self) -> None:
         """Write waiting records now rather than within a second."""
         self._wake.set()
@@ -150,21 +157,25 @@ class Scribe:
             now = time.monotonic()
             if self._turns != turns:  # it moves; exports themselves bound how long they take
                 turns, moved = self._turns, now
-            if now - moved > (self._limits.export_timeout_s if self.exports.is_here else _STUCK_S):
-                self.exports.abandon()
+            exports = self._exports
+            is_here = exports is not None and exports.is_here
+            if now - moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
+                self.jobs.clear()
+                if exports is not None:
+                    exports.abandon()
                 reason = f"{self._folder} does not answer; what is not written yet is lost"
                 self.boundary.tell("close", reason)
                 return
-            if len(self.exports) and now - told > _STUCK_S / 2:
+            if self.jobs and now - told > _STUCK_S / 2:
                 told = now
-                self.boundary.say(f"waits for exports: {len(self.exports)} left", logging.WARNING)
+                self.boundary.say(f"waits for exports: {len(self.jobs)} left", logging.WARNING)
 
     def _live(self) -> None:
         is_ending = False
         try:
-            while not is_ending or len(self.exports):
+            while not is_ending or self.jobs:
                 is_ending = self._is_ending
-                tick_s = 0.02 if is_ending else _EXPORT_TICK_S if len(self.exports) else _TICK_S
+                tick_s = 0.02 if is_ending else _EXPORT_TICK_S if self.jobs else _TICK_S
                 self._wake.wait(tick_s)
                 self._wake.clear()
                 # What could not be written is kept for the next turn.
@@ -183,7 +194,7 @@ class Scribe:
             self.clock()
             self._look()
             self._tell_left_out()
-        for line in self.exports.poll():
+        for line in self.exported() if self.jobs else ():
             self.tell(**line)
             if line["event"] == "failed":
                 self.boundary.tell(f"{line['tool']}.export", line["error"])
@@ -194,6 +205,14 @@ class Scribe:
             for ticket in tickets:
                 ticket.set()
         self._tidy()
+
+    def exported(self) -> list[dict[str, Any]]:
+        """Return the manifest lines of ended exports, and start the next."""
+        if self._exports is None:
+            from rlprof.session._exports import Exports
+
+            self._exports = Exports(self.jobs, self._limits.export_timeout_s, self.discard)
+        return self._exports.poll()
 
     def _look(self) -> None:
         """Report if the run folder was removed: writes to open files still succeed silently."""
@@ -219,7 +238,10 @@ class Scribe:
         self._manifest.close()
         self._spans.close()
         self._tidy()
-        prune(self._scratch)
+        if self._scratch.exists():
+            from rlprof.session._exports import prune
+
+            prune(self._scratch)
 
     def _tidy(self) -> None:
         while self._rubbish:

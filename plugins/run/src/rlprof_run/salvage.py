@@ -13,6 +13,7 @@ import os
 import shutil
 import socket
 import time
+from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,11 +122,11 @@ def _export(job: Job, timeout_s: float, done: list[Path]) -> list[dict[str, Any]
     result = result_of(job.folder)
     if result is not None and result["error"]:  # of an export that failed
         (job.folder / RESULT).unlink()
-    exports = Exports(timeout_s, discard=done.append)
-    exports.submit(job)
+    jobs = deque([job])
+    exports = Exports(jobs, timeout_s, discard=done.append)
     lines: list[dict[str, Any]] = []
     try:
-        while len(exports):
+        while jobs:
             lines += exports.poll()
             time.sleep(_TICK_S)
     finally:
