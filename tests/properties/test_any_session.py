@@ -123,7 +123,7 @@ class Driver:
             return
         was_open = any(self.around)
         self.session.step(move.number)
-        demand = self.track.demands.now
+        demand = self.track.demand
         rule = self.track._rule
         if demand is not None:
             assert move.number not in self.own

@@ -173,35 +173,6 @@ class Demand:
     ranks: tuple[int, ...] | None = None
     """Global ranks; None: all of them."""
 
-
-class Agenda:
-    """Chooses the schedule of a step: the role's, else that of the oldest demand that may have it.
-
-    Only one rules a step, so their windows never overlap and neither takes a step of the other.
-    """
-
-    def __init__(self, own: Schedule) -> None:
-        self.own = own
-        self._waiting: list[tuple[Demand, int]] = []
-
-    def ask(self, demand: Demand) -> None:
-        """Put *demand* at the end of the line."""
-        self._waiting.append((demand, demand.count))
-
-    @property
-    def waiting(self) -> tuple[Demand, ...]:
-        """The demands that still need steps, oldest first."""
-        return tuple(demand for demand, _ in self._waiting)
-
-    def at(self, step: int, *, is_busy: bool = False) -> tuple[Schedule, Demand | None]:
-        """Return the schedule of *step*, which begins; *is_busy*: an open window continues in it.
-
-        Each call counts: a returned demand needs one step less.
-        """
-        if not is_busy and step not in self.own.steps:
-            for place, (demand, left) in enumerate(self._waiting):
-                if step >= demand.first:
-                    self._waiting[place : place + 1] = [(demand, left - 1)] if left > 1 else []
-                    steps = Steps((range(step, step + 1),))
-                    return Schedule(steps, demand.mode, demand.phases), demand
-        return self.own, None
+    def schedule(self, step: int) -> Schedule:
+        """Return the schedule of *step*, which it rules."""
+        return Schedule(Steps((range(step, step + 1),)), self.mode, self.phases)

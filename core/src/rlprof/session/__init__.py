@@ -15,7 +15,7 @@ The files from what training calls down to what a plugin's hooks see:
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_job`: a capture to export; `_exports`, `export_process`,
   `_artifacts`: raw data to artifacts; `interpreter`: starts processes.
-- `_unrecorded`: which steps were asked for and never came.
+- `_unrecorded`: why less was recorded than was asked for.
 
 `_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """

@@ -21,7 +21,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
 from rlprof.plugins import core_version, new_manager
 from rlprof.rundir import Here, devices, join, own_folder
-from rlprof.schedule import Agenda, Schedule
+from rlprof.schedule import Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._calls import HookThread, Overrun
@@ -173,7 +173,7 @@ def _open(
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
     instruments = Instruments(target, means, config.share(target.world_size))
-    track = Track(target, Agenda(schedule if led is None else Schedule()), means, instruments)
+    track = Track(target, schedule if led is None else Schedule(), means, instruments)
     session.add(track)
     if schedule.steps or target.worker is not None:  # a worker's session exists to record
         try:

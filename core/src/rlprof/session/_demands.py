@@ -1,4 +1,4 @@
-"""The demands on one target, step by step, and why a demand got nothing."""
+"""The demands on one target, step by step, and why a step or a demand got nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.schedule import Demand, Schedule
     from rlprof.session._means import Means
 
 
@@ -22,7 +22,7 @@ def too_late(first: int, now: int | None) -> str:
     return f"step {first} is over; the run is at step {now}"
 
 
-def unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
+def why_unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
     """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
 
     *is_new*: no step has begun since the target was added.
@@ -44,31 +44,26 @@ def unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
 
 
 class Demands:
-    """The demands of one target, and the one that rules the step."""
+    """What was asked of one target; each step that no schedule chooses serves the oldest demand.
 
-    def __init__(
-        self, agenda: Agenda, means: Means, keys: Callable[[Demand | None], list[dict[str, Any]]]
-    ) -> None:
-        self.now: Demand | None = None
-        """The demand that rules the step; None: the target's own schedule does."""
-        self._agenda = agenda
+    Only one demand rules a step, so their windows never overlap.
+    """
+
+    def __init__(self, means: Means, keys: Callable[[Demand | None], list[dict[str, Any]]]) -> None:
         self._means = means
         self._keys = keys
         self._asked: dict[str, Sequence[ToolUse]] = {}
         self._served: dict[str, list[int]] = {}
         self._came: deque[Demand] = deque()
         """Demands from another thread, until the next step begins."""
+        self._queue: list[tuple[Demand, int]] = []
+        """The others, oldest first, and how many steps each still needs."""
         self._is_closed = False
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that still need steps."""
-        return (*self._agenda.waiting, *tuple(self._came))
-
-    @property
-    def uses(self) -> Sequence[ToolUse]:
-        """What records the step for the demand that rules it."""
-        return () if self.now is None else self._asked[self.now.id]
+        return (*(demand for demand, _ in tuple(self._queue)), *tuple(self._came))
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
         """Take a demand, from any thread; its first step begins after this."""
@@ -83,29 +78,22 @@ class Demands:
             if late:
                 self._answer(demand, error=late)
             else:
-                self._agenda.ask(demand)
+                self._queue.append((demand, demand.count))
 
-    def rule(self, step: int, *, is_busy: bool) -> Schedule:
-        """Return the schedule of *step*, which begins."""
-        rule, self.now = self._agenda.at(step, is_busy=is_busy)
-        if self.now is not None:
-            self._served.setdefault(self.now.id, [])
-        return rule
+    def begin_step(self, step: int) -> tuple[Demand | None, Sequence[ToolUse]]:
+        """Return the demand that rules *step*, if there is one, and what records it."""
+        for place, (demand, left) in enumerate(self._queue):
+            if step >= demand.first:
+                self._queue[place : place + 1] = [(demand, left - 1)] if left > 1 else []
+                self._served.setdefault(demand.id, [])
+                return demand, self._asked[demand.id]
+        return None, ()
 
-    def end_step(self, step: int) -> None:
-        """Count *step* for the demand that ruled it."""
-        demand, self.now = self.now, None
-        if demand is not None:
-            self._served[demand.id].append(step)
-            if demand not in self._agenda.waiting:
-                self._answer(demand)
-
-    def skip(self, step: int, reason: str) -> None:
-        """Say why nothing was recorded of *step*."""
-        said = {} if self.now is None else {"request": self.now.id}
-        for key in self._keys(self.now):
-            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
-        self._means.boundary.tell("skipped", f"step {step}: {reason}")
+    def end_step(self, step: int, demand: Demand) -> None:
+        """Count *step* for the *demand* that ruled it."""
+        self._served[demand.id].append(step)
+        if demand not in self.waiting:
+            self._answer(demand)
 
     def close(self) -> None:
         """Say which demands are left, once."""

@@ -10,7 +10,7 @@ import attrs
 
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, closest, shown
-from rlprof.schedule import Agenda, Schedule
+from rlprof.schedule import Schedule
 from rlprof.session._boundary import Guard, write_log
 from rlprof.session._instruments import Instruments
 from rlprof.session._loops import Link, is_on_a_loop, loop_here
@@ -125,7 +125,7 @@ def engine_track(
     instruments = _OnALoop(target, means, share, link)
     for use in uses:
         means.listeners.hear("engine_attached", target=target, plugin=use.plugin, handle=handle)
-    track = Track(target, Agenda(schedule), means, instruments, ranks=held)
+    track = Track(target, schedule, means, instruments, ranks=held)
     return track, uses if schedule.steps else []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.schedule import Agenda, Demand
+from rlprof.schedule import Demand
 from rlprof.session._boundary import Guard, survives
 from rlprof.session._track import Track
 
@@ -120,7 +120,7 @@ class Targets:
             self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._asking:
             for track, demand, uses in given:
-                track.demands.ask(demand, uses)
+                track.ask(demand, uses)
             self._has_come = True
 
     def _take_asked(self) -> None:
@@ -128,7 +128,7 @@ class Targets:
         with self._asking:
             self._has_come = False
             for track in self._tracks:
-                track.demands.take(track.last_step)
+                track.take_asked()
 
     # What another process decides, where a session is led
 
@@ -182,7 +182,7 @@ class Targets:
 
         elsewhere = Elsewhere(target, self.means, members)
         kinds = ("tool", "engine")
-        track = Track(target, Agenda(schedule), self.means, elsewhere, kinds=kinds)
+        track = Track(target, schedule, self.means, elsewhere, kinds=kinds)
         track.needs_tools = needs_tools
         track.adopt(uses)
         self.add(track)

@@ -1,4 +1,4 @@
-"""One target of a session: its agenda, and its windows, one at a time.
+"""One target of a session: its schedule, and its windows, one at a time.
 
 The process itself is one target; each attached engine is another. They share the steps and the
 phases, and neither waits for the other's windows.
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof.session._demands import Demands, too_late, unrecorded
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.schedule import Agenda, Demand, Schedule
+    from rlprof.schedule import Demand, Schedule
+    from rlprof.session._demands import Demands
     from rlprof.session._instruments import Instruments, OpenWindow
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
@@ -30,7 +29,7 @@ class Track:
     def __init__(
         self,
         target: Target,
-        agenda: Agenda,
+        own: Schedule,
         means: Means,
         instruments: Instruments,
         *,
@@ -42,7 +41,8 @@ class Track:
         """The global ranks it holds."""
         self.kinds = kinds or ("tool" if instruments.link is None else "engine",)
         """The kinds of plugins that record it."""
-        self.agenda = agenda
+        self.own = own
+        """Its schedule."""
         self.link = instruments.link
         self.keys = instruments.keys
         """Returns the fields that name it, or those of a demand, in a manifest line."""
@@ -51,8 +51,13 @@ class Track:
         self._instruments = instruments
         self._open: OpenWindow | None = None
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
-        self._rule: Schedule = agenda.own
-        self.demands = Demands(agenda, means, self.keys)
+        self._rule = own
+        """The schedule of the current step: its own, or that of the demand that rules the step."""
+        self.demand: Demand | None = None
+        self._demanded: Sequence[ToolUse] = ()
+        """The plugins that the demand asks for."""
+        self._demands: Demands | None = None
+        """None: nothing was asked of it."""
         self._due_step: int | None = None
         """The current step, if it is one to record."""
         self.recorded: set[Window] = set()
@@ -76,12 +81,27 @@ class Track:
 
     def too_late(self, first: int) -> str:
         """Say why a demand can no longer begin with step *first* (0: any); empty: it can."""
+        from rlprof.session._demands import too_late
+
         return too_late(first, self.last_step)
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that still need steps."""
-        return self.demands.waiting
+        return () if self._demands is None else self._demands.waiting
+
+    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
+        """Take a demand, from any thread but one at a time; its first step begins after this."""
+        if self._demands is None:
+            from rlprof.session._demands import Demands
+
+            self._demands = Demands(self._means, self.keys)
+        self._demands.ask(demand, uses)
+
+    def take_asked(self) -> None:
+        """Queue the demands that arrived."""
+        if self._demands is not None:
+            self._demands.take(self.last_step)
 
     @property
     def is_idle(self) -> bool:
@@ -106,9 +126,13 @@ class Track:
             if self._open is not None:
                 reason = f"the window {self._open.window.id} was still open"
             else:
-                reason = unrecorded(self._rule, phases, is_new=self.last_step is None)
-            self.demands.skip(step, reason)
-        self.demands.end_step(step)
+                from rlprof.session._demands import why_unrecorded
+
+                reason = why_unrecorded(self._rule, phases, is_new=self.last_step is None)
+            self._skip(step, reason)
+        demand, self.demand = self.demand, None
+        if demand is not None and self._demands is not None:
+            self._demands.end_step(step, demand)
 
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
@@ -122,11 +146,14 @@ class Track:
             else:
                 self.close_window("end")
         is_busy = self._open is not None
-        self._rule = self.demands.rule(step, is_busy=is_busy)
-        if self.demands.now is not None:
-            self._instruments.warm_up(self.demands.uses)
+        self._rule, self.demand = self.own, None
+        if self._demands is not None and not is_busy and step not in self.own.steps:
+            self.demand, self._demanded = self._demands.begin_step(step)
+        if self.demand is not None:
+            self._rule = self.demand.schedule(step)
+            self._instruments.warm_up(self._demanded)
         self._due_step = step if step in self._rule.steps else None
-        self.reached = self.reached or (self._due_step is not None and self.demands.now is None)
+        self.reached = self.reached or (self._due_step is not None and self.demand is None)
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         if not is_busy:
@@ -217,18 +244,25 @@ class Track:
 
     def _open_due(self, window: Window | None, step: int | None, owner: Scope | None) -> None:
         """Open *window*, or say why that cannot be."""
-        uses = self._uses if self.demands.now is None else self.demands.uses
+        uses = self._uses if self.demand is None else self._demanded
         if window is None or (self.needs_tools and not uses):
             return
         why = self._instruments.why_full or self._instruments.why_not_ready()
         if why:
             self.captured_step = window.start_step
-            self.demands.skip(window.start_step, why)
+            self._skip(window.start_step, why)
             return
         while window in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
         self.captured_step = step
-        self._begin(window, uses, self.demands.now, owner)
+        self._begin(window, uses, self.demand, owner)
+
+    def _skip(self, step: int, reason: str) -> None:
+        """Say why nothing was recorded of *step*."""
+        said = {} if self.demand is None else {"request": self.demand.id}
+        for key in self.keys(self.demand):
+            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
+        self._means.boundary.tell("skipped", f"step {step}: {reason}")
 
     def _begin(
         self, window: Window, uses: Sequence[ToolUse], demand: Demand | None, owner: Scope | None
@@ -304,7 +338,8 @@ class Track:
                 ends_here = self._open.owner is None or self._open.ends
                 self.close_window("end" if ends_here else "the session was closed", now=True)
         finally:  # strict passes on what stop raises, and still loses nothing
-            self.demands.close()
+            if self._demands is not None:
+                self._demands.close()
             self._instruments.end()
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Reports at the end of a session the steps of the config that the run never reached."""
+"""Why less was recorded in a session than was asked for."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _shortfall(tracks: Sequence[Track], *, outside: bool) -> str:
 
     *outside*: phases were entered, and no step ever began.
     """
-    own = [track for track in tracks if track.agenda.own.steps]
+    own = [track for track in tracks if track.own.steps]
     if outside and (own or any(track.waiting for track in tracks)):
         return f"phases were entered outside any step; {_CALL}"
     if not own or any(track.reached for track in own):
         return ""
-    asked, first, last = own[0].agenda.own.steps, own[0].first_step, own[0].last_step
+    asked, first, last = own[0].own.steps, own[0].first_step, own[0].last_step
     if first is None or last is None:
         return f"the config asks for {_words(asked)}; no step began, {_CALL}"
     if any(chosen.stop == sys.maxsize for chosen in asked.ranges):
