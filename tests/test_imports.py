@@ -50,6 +50,7 @@ ORDER = [
     "schedule",
     "hookspecs",
     "listenerspecs",
+    "exporterspecs",
     "plugins",
     "config",
     "session",

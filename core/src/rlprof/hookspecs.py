@@ -10,8 +10,8 @@
 | `advise`    | may  | may    |          | before the run                                     |
 | `render`    |      |        | yes      | `rlprof export RUN --to NAME`                      |
 
-An exporter may also have `render_files`, for files of other profilers. A listener records nothing
-and hears of events: `listenerspecs.py` has its hooks.
+`exporterspecs.py` has the hooks of exporters. A listener records nothing and hears of events:
+`listenerspecs.py` has its hooks.
 
 A plugin is a class without constructor arguments whose hooks carry `@rlprof.hookimpl`. A hook
 takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         Window,
         Workers,
     )
-    from rlprof_run import Run
 
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")
@@ -238,46 +237,4 @@ class Recorder:
                 if options.stop_s >= limits.stop_timeout_s:
                     words = f"must be less than limits.stop_timeout_s, {limits.stop_timeout_s:g}"
                     return [Advice(words, about="stop_s", level="fault")]
-        """
-
-
-class Exporter:
-    """A plugin that turns a recorded run into a view of it: a timeline, a report.
-
-    The class may also declare:
-
-    `arguments`
-        a static method `arguments(group)`: add the arguments that `rlprof export` takes for this
-        exporter to *group*, an argparse argument group: `group.add_argument("--depth", type=int,
-        default=3)`. Each must be optional and have a flag that no other exporter is likely to have.
-        Import nothing heavy: `rlprof export --help` asks every exporter. Default: none.
-    """
-
-    @hookspec(firstresult=True)
-    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> Sequence[Path] | None:
-        r"""Write a view of *run* into the folder *out*, which exists; return the files written.
-
-        `rlprof export RUN --to NAME` calls it. Read the run only through *run*: it may be a part of
-        a run, and `run.selection` says which. Its captures, processes and spans belong to that part
-        already; you only need to drop events of a trace before or after the selected time. Skip a
-        file of the run that cannot be read, and say so: never fail because of it. *options* has a
-        value for each argument of `arguments`, by its argparse name: the typed one or the default.
-
-            @hookimpl
-            def render(self, run, out):
-                page = out / "captures.txt"
-                page.write_text("\n".join(str(c.window.id) for c in run.captures))
-                return [page]
-        """
-
-    @hookspec(firstresult=True)
-    def render_files(
-        self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
-    ) -> Sequence[Path] | None:
-        """Write a view of *files* into *out*, which exists; return the files written.
-
-        `rlprof export PATH --to NAME` calls it if PATH is not a run, but a file, or a folder with
-        files below it that may be traces by their names: `.json`, `.gz`, `.trace`, `.pftrace`.
-        The files come from other profilers, and they are sorted. Skip files that are damaged or not
-        traces, and say so. Optional: without it, an exporter reads only runs.
         """

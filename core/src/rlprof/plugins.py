@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pluggy
 
 from rlprof.errors import PluginError, closest, raised, shown, with_article
-from rlprof.hookspecs import Exporter, Recorder
+from rlprof.hookspecs import Recorder
 from rlprof.listenerspecs import Listener
 from rlprof.types import RunsOn
 
@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["tool", "engine", "exporter", "listener"]
 
-KINDS: dict[Kind, type] = {
-    "tool": Recorder,
-    "engine": Recorder,
-    "exporter": Exporter,
-    "listener": Listener,
-}
-"""Kind of plugin → its hooks."""
-
-GROUPS: dict[Kind, str] = {kind: f"rlprof.{kind}s" for kind in KINDS}
+GROUPS: dict[Kind, str] = {kind: f"rlprof.{kind}s" for kind in get_args(Kind)}
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
 
 KNOWN: dict[tuple[Kind, str], str] = {
@@ -55,6 +47,15 @@ _READY = ("runs_on", "loop")
 """Properties in the earlier contract."""
 
 _registered: dict[tuple[Kind, str], type] = {}
+
+
+def spec_of(kind: Kind) -> type:
+    """Return the class with the hooks of *kind*."""
+    if kind == "exporter":
+        from rlprof.exporterspecs import Exporter
+
+        return Exporter
+    return Listener if kind == "listener" else Recorder
 
 
 def register(kind: Kind, name: str, plugin: type) -> None:
@@ -172,7 +173,7 @@ def check(kind: Kind, name: str, plugin: Any) -> None:
         raise PluginError(f"cannot be made: {raised(exc)}") from exc
     _refuse_earlier(kind, plugin, held)
     alone = pluggy.PluginManager("rlprof")
-    alone.add_hookspecs(KINDS[kind])
+    alone.add_hookspecs(spec_of(kind))
     try:
         alone.register(held, name)
         alone.check_pending()
@@ -180,7 +181,7 @@ def check(kind: Kind, name: str, plugin: Any) -> None:
         said = " ".join(str(exc).split())
         raise PluginError(f"implements a hook wrongly for {with_article(kind)}: {said}") from exc
     if not vars(held):
-        has = ", ".join(hook for hook in vars(KINDS[kind]) if not hook.startswith("_"))
+        has = ", ".join(hook for hook in vars(spec_of(kind)) if not hook.startswith("_"))
         raise PluginError(
             f"implements no hook; mark its methods with @rlprof.hookimpl ({with_article(kind)} "
             f"has {has})"
@@ -205,14 +206,6 @@ def _refuse_earlier(kind: Kind, plugin: type[Any], held: _Held) -> None:
     if runs_on not in (None, *get_args(RunsOn)):
         choice = ", ".join(get_args(RunsOn))
         raise PluginError(f"has runs_on {shown(runs_on)}; choose one of {choice}")
-
-
-def new_manager() -> pluggy.PluginManager:
-    """Make a manager with all hooks: a session has one for all its plugins."""
-    manager = pluggy.PluginManager("rlprof")
-    for spec in dict.fromkeys(KINDS.values()):
-        manager.add_hookspecs(spec)
-    return manager
 
 
 class _Held:
@@ -260,8 +253,11 @@ class Hooks:
 
 
 def hooks(plugin: Any, manager: pluggy.PluginManager | None = None) -> Hooks:
-    """Register *plugin* with *manager*, or with a new one, and return only its hooks."""
-    among, held = manager or new_manager(), _Held(plugin)
+    """Register *plugin*, which was checked, with *manager* or a new one; return only its hooks.
+
+    A session has one manager for all its plugins.
+    """
+    among, held = manager or pluggy.PluginManager("rlprof"), _Held(plugin)
     among.register(held)
     callers = among.get_hookcallers(held) or ()
     return Hooks(

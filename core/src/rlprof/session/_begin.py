@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from pluggy import PluginManager
 
 from rlprof import plugins
 from rlprof.config import check_config
 from rlprof.errors import ConfigError, RlprofError, RunError
-from rlprof.plugins import core_version, new_manager
+from rlprof.plugins import core_version
 from rlprof.rundir import Here, devices, join, own_folder
 from rlprof.schedule import Schedule
 from rlprof.session import _current
@@ -156,7 +157,7 @@ def _open(
     scribe = Scribe(
         run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans
     )
-    manager = new_manager()
+    manager = PluginManager("rlprof")
     named = config.listeners if led is None or not config.listeners else None
     if run.url:
         named = (*(named or ()), "bucket")

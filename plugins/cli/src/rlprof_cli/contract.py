@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import closest, shown, with_article
-from rlprof.plugins import KINDS
+from rlprof.plugins import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def arguments(kind: Kind) -> dict[str, list[str]]:
             for arg in inspect.signature(hook).parameters
             if arg != "self" and not (kind == "tool" and arg in OF_ENGINES)
         ]
-        for name, hook in vars(KINDS[kind]).items()
+        for name, hook in vars(spec_of(kind)).items()
         if not name.startswith("_")
     }
 
@@ -60,7 +60,10 @@ def _misfits(kind: Kind, plugin: type[Any]) -> Iterator[str]:
                 yield f"marks {name!r}, which is not a hook{closest(name, known)} {has}"
     for name in (name for name in known if name not in marked):
         method = inspect.getattr_static(plugin, name, None)
-        if callable(getattr(method, "__func__", method)) and method is not vars(KINDS[kind])[name]:
+        if (
+            callable(getattr(method, "__func__", method))
+            and method is not vars(spec_of(kind))[name]
+        ):
             yield f"has a method {name!r} that is never called; mark it with @rlprof.hookimpl"
 
 
