@@ -34,11 +34,11 @@ _HOMES = {
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
     "session._annotate": ("annotate",),
-    "session._current": ("span", "trajectory"),
     "session._off": ("Off",),
     "session._launch": ("launch",),
     "session._open": ("open",),
     "session._session": ("Session",),
+    "session._spans": ("span", "trajectory"),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",
         "safe_name",

@@ -29,8 +29,6 @@ from rlprof.session._calls import HookThread, Overrun
 from rlprof.session._instruments import Instruments
 from rlprof.session._listeners import Listeners
 from rlprof.session._means import Means
-from rlprof.session._notice import announced
-from rlprof.session._off import Off
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
@@ -65,14 +63,14 @@ def begin(
     coordinates: Mapping[str, int] | None,
     *,
     led: Led | None = None,
-) -> Session | Off:
-    """Check everything and raise; then open, and survive any failure of that.
+) -> Session | None:
+    """Check everything and raise; then open, and survive any failure of that. None: it is off.
 
     With *led*, the session joins that run, and another process opens its windows.
     """
     checked, tools = check_config(config, roles=None if role is None else [role])
     if not checked.enabled:
-        return Off()
+        return None
     role = role or _only_role(checked)
     target = _target(checked, role, rank, world_size, coordinates)
     if led is not None:
@@ -89,8 +87,7 @@ def begin(
             raise RlprofError(
                 "rlprof.open: a session is open in this process; close it first (a process has one)"
             )
-        opened = boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
-    return opened or Off()
+        return boundary.call("open", lambda: _open(checked, target, uses, boundary, led), failed)
 
 
 def _only_role(config: Config) -> str:
@@ -191,7 +188,10 @@ def _open(
     session.at_end.append(partial(_leave, session))
     copied = f", and copies it to {run.url}" if run.url else ""
     boundary.say(f"writes to {run.path}{copied}")
-    session.notice = None if led else announced(config, run, target)
+    if run.is_new and led is None:  # it leads the run
+        from rlprof.session._notice import announced
+
+        session.notice = announced(config, run, target)
     heard.open(session)
     return session
 

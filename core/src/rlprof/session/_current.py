@@ -7,15 +7,9 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from rlprof.session._off import NO_TRAJECTORY, NOTHING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rlprof.session._off import Nothing, NoTrajectory
-    from rlprof.session._scope import Scope, Trajectory
     from rlprof.session._session import Session
 
 session: Session | None = None
@@ -23,27 +17,3 @@ session: Session | None = None
 
 beside: list[Session] = []
 """Sessions of an engine's workers in this process, in addition to its session."""
-
-
-def span(name: str, attributes: Mapping[str, Any] | None = None) -> Scope | Nothing:
-    """Return the context manager (`with`, `async with`) around anything worth a slice.
-
-    It is `prof.span` of the session of this process. Without one it does nothing.
-    """
-    found = session  # once: another thread may close it
-    return NOTHING if found is None else found.span(name, attributes)
-
-
-def trajectory(
-    id: Any,  # noqa: A002 -- what it is
-    attributes: Mapping[str, Any] | None = None,
-) -> Trajectory | NoTrajectory:
-    """Return the context manager (`with`, `async with`) around a trajectory of an agent loop.
-
-    Every span inside it has the attribute `trajectory`: *id*, in any asyncio task or thread with
-    its context, and any number of trajectories may run at a time. With `as path`, the methods
-    `path.turn(n)`, `path.request()`, `path.tool_call(name)` and `path.reward()` return its spans.
-    Without a session in this process, all of these do nothing.
-    """
-    found = session
-    return NO_TRAJECTORY if found is None else found.trajectory(id, attributes)

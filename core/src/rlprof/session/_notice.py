@@ -23,11 +23,10 @@ def announced(
 
     It takes how many windows this process has opened, and in how many something failed.
 
-    A process prints nothing if another leads, or in quiet mode. Without tools there are no windows
-    to count at the end.
+    It prints nothing in quiet mode. Without tools there are no windows to count at the end.
     """
     is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
-    if is_quiet or not run.is_new:
+    if is_quiet:
         return None
     records = any(config.records(role) for role in config.roles)
     _print(f"records{'' if records else ' spans'} into {_shown(run)}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from rlprof.session._off import Off
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
 
     from rlprof.config import Config
+    from rlprof.session._off import Off
     from rlprof.session._session import Session
     from rlprof.types import Led
 
@@ -40,11 +39,16 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     process has one. Later failures are logged and noted in the manifest, and training continues.
     """
     config = given_or_named(config)
-    if config is None:
-        return Off()
-    from rlprof.session._begin import begin
+    session = None
+    if config is not None:
+        from rlprof.session._begin import begin
 
-    return begin(config, role, rank, world_size, coordinates, led=led)
+        session = begin(config, role, rank, world_size, coordinates, led=led)
+    if session is None:
+        from rlprof.session._off import Off
+
+        return Off()
+    return session
 
 
 def given_or_named(config: Given) -> Given:
