@@ -160,9 +160,7 @@ class Scribe:
             exports = self._exports
             is_here = exports is not None and exports.is_here
             if now - moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
-                self.jobs.clear()
-                if exports is not None:
-                    exports.abandon()
+                self._abandon()
                 reason = f"{self._folder} does not answer; what is not written yet is lost"
                 self.boundary.tell("close", reason)
                 return
@@ -194,7 +192,7 @@ class Scribe:
             self.clock()
             self._look()
             self._tell_left_out()
-        for line in self.exported() if self.jobs else ():
+        for line in self.boundary.call("export", self.exported, self._abandon) or ():
             self.tell(**line)
             if line["event"] == "failed":
                 self.boundary.tell(f"{line['tool']}.export", line["error"])
@@ -208,11 +206,19 @@ class Scribe:
 
     def exported(self) -> list[dict[str, Any]]:
         """Return the manifest lines of ended exports, and start the next."""
+        if not self.jobs:
+            return []
         if self._exports is None:
             from rlprof.session._exports import Exports
 
             self._exports = Exports(self.jobs, self._limits.export_timeout_s, self.discard)
         return self._exports.poll()
+
+    def _abandon(self, _: str = "") -> None:
+        """Give up the exports; their raw data stay in place."""
+        self.jobs.clear()
+        if self._exports is not None:
+            self._exports.abandon()
 
     def _look(self) -> None:
         """Report if the run folder was removed: writes to open files still succeed silently."""
