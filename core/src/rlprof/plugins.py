@@ -237,12 +237,7 @@ class Hooks:
         return iter(self._found)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda **given: self.call(name, given)
-
-    def call(self, name: str, given: Mapping[str, Any]) -> Any:
-        """Call the hook with the arguments of *given* that it names."""
-        hook = self._found.get(name)
-        return None if hook is None else hook.function(*map(given.get, hook.argnames))
+        return lambda **given: self.bound(name, **given)()
 
     def bound(self, name: str, /, **given: Any) -> Callable[[], Any]:
         """Return the hook with its arguments, ready to be called."""

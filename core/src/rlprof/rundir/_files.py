@@ -21,13 +21,6 @@ MOST = 16 << 20
 """Bytes of a header, or of one line; far more than rlprof writes, and no harm to any memory."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """The errors of a file system without links."""
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 def open_regular(path: str | Path, *, follow: bool = True) -> BinaryIO:
@@ -60,8 +53,10 @@ def read_regular(path: str | Path, *, most: int = MOST, follow: bool = True) -> 
 
 def oddity(status: os.stat_result) -> str:
     """Say in words what is there instead of a file; empty: it is a file."""
-    kind = stat.S_IFMT(status.st_mode)
-    return "" if kind == stat.S_IFREG else f"is {_KINDS.get(kind, 'odd')}, not a file"
+    if stat.S_ISREG(status.st_mode):
+        return ""
+    kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+    return f"is {kind}, not a file"
 
 
 def own_folder(base: Path) -> Path:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.session._recorder import Recorder
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from rlprof.schedule import Demand
     from rlprof.session._loops import Link
     from rlprof.session._means import Means
+    from rlprof.session._recorder import Recorder
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 
@@ -83,6 +82,8 @@ class Instruments:
 
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Make a configured recorder for each of *uses*."""
+        from rlprof.session._recorder import Recorder  # most ranks record nothing
+
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
                 self._recorders[use.name] = Recorder(

@@ -137,7 +137,7 @@ class _Ear:
             return
         self.hook = hook
         with self._guards[hook]:
-            self.hooks.call(hook, {"session": self._session, **facts})
+            self.hooks.bound(hook, session=self._session, **facts)()
         self.hook = ""
 
     def _tell_dropped(self) -> None:

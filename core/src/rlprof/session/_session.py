@@ -20,7 +20,6 @@ from rlprof.session._targets import Targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from rlprof.config import Config
     from rlprof.rundir import RawSpan
@@ -225,12 +224,7 @@ class Session(Targets):
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, exc: object, trace: object) -> None:
         self.close()
 
     # Steps
