@@ -273,6 +273,44 @@ def test_import_rlprof_loads_no_back_end_and_no_plugin():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "recorders"), [("[0]", True), ("[1]", False)])
+def test_an_idle_rank_loads_no_code_for_windows_that_it_does_not_have(tmp_path, ranks, recorders):
+    """Exports, requests and engines come when needed; recorders, where a rank is chosen."""
+    code = (
+        "import sys, rlprof\n"
+        "class Tool:\n"
+        "    @rlprof.hookimpl\n"
+        "    def start(self): pass\n"
+        "rlprof.register('tool', 'mine', Tool)\n"
+        f"config = {{'run_dir': {str(tmp_path)!r}, 'tool': 'mine', 'steps': [5]}}\n"
+        f"config['roles'] = {{'actor': {{'ranks': {ranks}}}}}\n"
+        "prof = rlprof.open(config, world_size=2)\n"
+        "for step in prof.steps([1, 2]):\n"
+        "    with prof.phase('rollout'), prof.span('a'): pass\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('rlprof.')))"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    loaded = set(result.stdout.split())
+    later = {
+        "_artifacts",
+        "_demands",
+        "_engines",
+        "_exports",
+        "_launch",
+        "_lighter",
+        "_loops",
+        "_off",
+    }
+    assert not loaded & {f"rlprof.session.{name}" for name in later | {"_off"}}
+    assert "rlprof.exporterspecs" not in loaded
+    assert ("rlprof.session._recorder" in loaded) == recorders
+
+
+@pytest.mark.slow
 def test_a_process_without_its_window_loads_no_tool(tmp_path):
     """A rank that is not chosen loads no tool, and nothing that reads a run; it can be asked."""
     config = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1], "roles": {"actor": {}}}

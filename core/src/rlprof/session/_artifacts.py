@@ -90,10 +90,9 @@ def load_class(plugin: str) -> type[Any]:
 
 def _listed(found: Any) -> list[Artifact]:
     """Return the result of `export`, or raise with the expected type."""
-    if isinstance(found, Artifact):
+    if isinstance(found, str) or not isinstance(found, Iterable | None):
         raise PluginError(f"export must return a list of rlprof.Artifact, got {shown(found)}")
-    is_one = isinstance(found, str) or not isinstance(found, Iterable | None)
-    artifacts = [found] if is_one else list(found or ())
+    artifacts = list(found or ())
     for artifact in artifacts:
         if not isinstance(artifact, Artifact):
             raise PluginError(f"export must return rlprof.Artifact, got {shown(artifact)}")

@@ -48,12 +48,5 @@ def environment() -> dict[str, str]:
 
 
 def _path() -> list[str]:
-    return [_absolute(entry) for entry in sys.path if isinstance(entry, str)]
-
-
-def _absolute(entry: str) -> str:
-    """Name the folder *entry* means; '' is the working directory."""
-    try:
-        return os.path.abspath(entry)  # noqa: PTH100 -- as Python itself does for sys.path
-    except FileNotFoundError:  # the working directory was removed
-        return entry
+    """Name the folders of `sys.path`; '' is the working directory."""
+    return [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]  # noqa: PTH100
