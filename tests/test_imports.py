@@ -42,8 +42,8 @@ OPTIONAL = {"run": {"rlprof_report"}, "cli": {"rlprof_verl"}}
 
 # Each may import those before it; `errors` and `types` are the common words.
 ORDER = [
-    "_distributions",
     "errors",
+    "distributions",
     "types",
     "answers",
     "rundir",

@@ -11,6 +11,7 @@ import pytest
 
 import rlprof as package
 from rlprof import Advice, hookimpl, plugins
+from rlprof.distributions import KNOWN
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS, main
 from rlprof_cli._table import table
@@ -443,7 +444,7 @@ def test_plan_of_nothing(rlprof, file):
 
 def test_plugins_names_what_could_be_installed(rlprof, monkeypatch):
     """A known plugin that is not here is listed with its distribution."""
-    monkeypatch.setitem(plugins.KNOWN, ("tool", "later"), "rlprof-later")
+    monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
 
     _, out, _ = rlprof("plugins")
 

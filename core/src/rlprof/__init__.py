@@ -68,7 +68,7 @@ def __getattr__(name: str) -> Any:
 
         value = core_version()
     elif name in _ELSEWHERE:
-        from rlprof._distributions import load
+        from rlprof.distributions import load
 
         value = getattr(load(_ELSEWHERE[name], asked=name), name)
     elif name in _HOME:

@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    from rlprof._distributions import load
+    from rlprof.distributions import load
 
     try:
         return int(load("rlprof_cli", asked="cli").main())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pluggy
 
-from rlprof.errors import PluginError, closest, raised, shown, with_article
+from rlprof.errors import PluginError, raised, shown, with_article
 from rlprof.hookspecs import Recorder
 from rlprof.listenerspecs import Listener
 from rlprof.types import RunsOn
@@ -26,20 +26,6 @@ Kind = Literal["tool", "engine", "exporter", "listener"]
 
 GROUPS: dict[Kind, str] = {kind: f"rlprof.{kind}s" for kind in get_args(Kind)}
 """Kind of plugin → its entry-point group; the entry's name is the word the config uses."""
-
-KNOWN: dict[tuple[Kind, str], str] = {
-    ("tool", "torch"): "rlprof-torch",
-    ("tool", "torch_memory"): "rlprof-torch",
-    ("tool", "nsys"): "rlprof-nsys",
-    ("tool", "npu"): "rlprof-npu",
-    ("exporter", "timeline"): "rlprof-timeline",
-    ("exporter", "parquet"): "rlprof-report[parquet]",
-    ("engine", "vllm"): "rlprof-vllm",
-    ("engine", "sglang"): "rlprof-sglang",
-    ("listener", "live"): "rlprof-live",
-    ("listener", "bucket"): "rlprof-bucket",
-}
-"""Kind and name → the distribution that offers it, to say what to install."""
 
 _MOVED = ("cautions", "misfits", "capabilities", "who_records", "within")
 """Attributes of classes in the earlier contract; `advise` returns their content now."""
@@ -124,19 +110,9 @@ def _entry(kind: Kind, name: str) -> metadata.EntryPoint:
         raise PluginError(f"{kind} {name!r} is offered by {who}; uninstall one")
     if found:
         return found[0]
-    there = names(kind)
-    installed = f" (installed: {', '.join(there) or 'none'})"
-    if (kind, name) in KNOWN:
-        todo = f"; pip install {KNOWN[kind, name]}"
-        raise PluginError(f"{kind} {name!r} is not installed{todo}{installed}")
-    for other in GROUPS:
-        if name in names(other) or (other, name) in KNOWN:
-            is_meant = (kind, other) == ("tool", "engine")
-            todo = f"; write roles: {{rollout: {{engine: {name}}}}}" if is_meant else ""
-            what = f"is {with_article(other)}, not {with_article(kind)}"
-            raise PluginError(f"{shown(name)} {what}{installed}{todo}")
-    hint = closest(name, [*there, *(word for of, word in KNOWN if of == kind)])
-    raise PluginError(f"{kind} {shown(name)} is not installed{hint}{installed}")
+    from rlprof.distributions import why_missing
+
+    raise PluginError(why_missing(kind, name, {of: names(of) for of in GROUPS}))
 
 
 def listeners(asked: Sequence[str] | None) -> dict[str, type[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlprof._distributions import load
+from rlprof.distributions import load
 
 load("rlprof_testing", asked="testing")
 

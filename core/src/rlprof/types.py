@@ -262,7 +262,7 @@ class Workers:
         return self._order("end", window=attrs.asdict(window), reason=reason)
 
     def _order(self, verb: str, **said: Any) -> str:
-        from rlprof._distributions import load
+        from rlprof.distributions import load
 
         return str(load("rlprof_remote", asked="Workers").write(self, verb, **said))
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
+from rlprof.distributions import KNOWN
 from rlprof.errors import PluginError, shown
 from rlprof.rundir import known
 from rlprof.types import Artifact, Capture, Target, Window
@@ -64,7 +65,7 @@ def _plugin_of(capture: Capture) -> type[Any]:
     try:
         plugin = load_class(capture.plugin)
     except ModuleNotFoundError as exc:
-        offered = plugins.KNOWN.get((capture.kind, capture.tool))
+        offered = KNOWN.get((capture.kind, capture.tool))
         what = f"pip install {offered}" if offered else "install what brings it"
         missing = f"{capture.tool} needs the module {exc.name}, which is not installed here"
         raise PluginError(f"{missing}; {what}") from exc

@@ -211,7 +211,7 @@ def _joined(
     wait_s = config.limits.configure_timeout_s
     where = config.run_dir if led is None else str(led.run)
     if led is None and config.is_remote and not os.environ.get("RLPROF_RUN"):
-        from rlprof._distributions import load
+        from rlprof.distributions import load
 
         bucket = load("rlprof_bucket", asked="open")
         find = partial(bucket.join, where, home, target, header, wait_s=wait_s)

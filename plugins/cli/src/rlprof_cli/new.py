@@ -10,6 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
+from rlprof.distributions import KNOWN
 from rlprof.errors import RlprofError, shown
 from rlprof_cli.offers import offers
 
@@ -72,7 +73,7 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
     if keyword.iskeyword(name):
         raise RlprofError(f"{name!r} is a keyword of Python; choose another name")
     taken = {offer.name: offer.distribution for offer in offers() if offer.kind == kind}
-    taken |= {word: dist for (of, word), dist in plugins.KNOWN.items() if of == kind}
+    taken |= {word: dist for (of, word), dist in KNOWN.items() if of == kind}
     if name in taken:
         raise RlprofError(f"{kind} {name!r} is offered by {taken[name]}; choose another name")
 

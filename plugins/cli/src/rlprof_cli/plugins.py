@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
+from rlprof.distributions import KNOWN
 from rlprof.errors import PluginError
 from rlprof.rundir import as_json
 from rlprof_cli._arguments import add_json
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     for fault in faults:
         print(f"\n{fault}")
     there = {(offer.kind, offer.name) for offer in offers()}
-    missing = [f"{key[1]} ({dist})" for key, dist in plugins.KNOWN.items() if key not in there]
+    missing = [f"{key[1]} ({dist})" for key, dist in KNOWN.items() if key not in there]
     if missing:
         print("\nnot installed: " + ", ".join(missing))
     return 1 if faults else 0
