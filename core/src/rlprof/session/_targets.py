@@ -120,7 +120,7 @@ class Targets:
             self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._asking:
             for track, demand, uses in given:
-                track.ask(demand, uses)
+                track.demands.ask(demand, uses)
             self._has_come = True
 
     def _take_asked(self) -> None:
@@ -128,7 +128,7 @@ class Targets:
         with self._asking:
             self._has_come = False
             for track in self._tracks:
-                track.take_asked()
+                track.demands.take(track.last_step)
 
     # What another process decides, where a session is led
 

@@ -90,18 +90,14 @@ class Track:
         """The demands that still need steps."""
         return () if self._demands is None else self._demands.waiting
 
-    def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
-        """Take a demand, from any thread but one at a time; its first step begins after this."""
+    @property
+    def demands(self) -> Demands:
+        """What is asked of it, also from other threads, but by one at a time."""
         if self._demands is None:
             from rlprof.session._demands import Demands
 
             self._demands = Demands(self._means, self.keys)
-        self._demands.ask(demand, uses)
-
-    def take_asked(self) -> None:
-        """Queue the demands that arrived."""
-        if self._demands is not None:
-            self._demands.take(self.last_step)
+        return self._demands
 
     @property
     def is_idle(self) -> bool:
@@ -131,8 +127,8 @@ class Track:
                 reason = why_unrecorded(self._rule, phases, is_new=self.last_step is None)
             self._skip(step, reason)
         demand, self.demand = self.demand, None
-        if demand is not None and self._demands is not None:
-            self._demands.end_step(step, demand)
+        if demand is not None:
+            self.demands.end_step(step, demand)
 
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
