@@ -61,11 +61,6 @@ def runs_on_of(found: Ready, plugin: Any, usual: RunsOn) -> RunsOn:
     return cast("RunsOn", runs_on or getattr(plugin, "runs_on", usual))
 
 
-def loop_of(found: Ready) -> Any:
-    """Return the event loop that an engine lives on now."""
-    return found.loop() if callable(found.loop) else found.loop
-
-
 def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """Return the applied and unsupported options of *recording*, and its faults."""
     said, odd = {}, ""

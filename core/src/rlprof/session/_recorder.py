@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.answers import ON_ITS_LOOP, Ready, loop_of, ready_of, said_by
+from rlprof.answers import ON_ITS_LOOP, Ready, ready_of, said_by
 from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.session._boundary import Guard
@@ -175,9 +175,9 @@ class Recorder:
         """Whether the engine needs the event loop that runs on the calling thread."""
         if self._link is None or not self._instances:
             return False
-        loop = None
+        loop = self.now.ready.loop
         with suppress(Exception):  # what a plugin says of itself may raise, and windows must close
-            loop = loop_of(self.now.ready)
+            loop = loop() if callable(loop) else loop
         return self._link.is_on_its_loop(loop)
 
     def prepare(self, window: Window, data: Mapping[str, Any], place: str, **said: Any) -> None:
