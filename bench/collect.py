@@ -102,7 +102,7 @@ def bring(work: Path, total: int) -> int:
     peer = copy(far, work / "peer")
     shutil.rmtree(work / "peer")
     place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(far))
-    asked: dict[str, Any] = {"of": "driver", "within_s": 600, "say": print}
+    asked: dict[str, Any] = {"of": "driver", "within_s": 600}
     memory = Memory()
     memory.start()
     (outcome,) = collect(RunFolder(home, "a-run", 1), [place], **asked)

@@ -18,8 +18,8 @@ import rlprof
 import rlprof_ray
 from rlprof.rundir import RunFolder, as_line
 from rlprof_cli import main
-from rlprof_ray import _visit
-from rlprof_ray._agent import PIECE, PIECES
+from rlprof_ray import _collect
+from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
 from rlprof_run import Place
 from tests.core.test_reader import beginning, event
@@ -70,7 +70,7 @@ def test_what_members_wrote_on_their_node_comes_home(ray, spawn, config, tmp_pat
 
 def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeypatch):
     """Members see that the driver writes there, too; closing costs nothing more."""
-    monkeypatch.setattr(_visit, "Agent", None)
+    monkeypatch.setattr(_collect, "Agent", None)
     actor = spawn(Trainer)
 
     with rlprof_ray.Fleet(config(steps=[2])) as fleet:
@@ -82,7 +82,7 @@ def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeyp
 
 
 def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, capsys):
-    """`rlprof ls` says where and how much; `collect` brings it, once the fleet is closed."""
+    """`rlprof ls` says where; `collect` brings it, once the fleet is closed."""
     fleet = rlprof_ray.Fleet(
         config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
     )
@@ -99,9 +99,8 @@ def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, cap
     then = [fleet.collect(), fleet.collect()]
     code = main(["collect", str(fleet.run_dir)])
 
-    assert (len(there) - 1, sum(there.values()) - there["run.json"]) == (left.files, left.bytes)
-    assert f"on {socket.gethostname()} in {left.folder}: {left.files} files" in listed
-    assert ": fleet.collect is false\n" in listed
+    assert len(there) > 1
+    assert f"on {socket.gethostname()} in {left.folder}: " in listed
     assert "missing" not in listed
     assert (early, then, code) == (False, [True, True], 0)
     assert "nothing to collect" in capsys.readouterr().out
@@ -207,7 +206,7 @@ def _bring(ray, home, far):
         place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(far))
         place = more.pop("place", place)
         run = RunFolder(home, "a-run", 1)
-        asked = {"of": "driver-0", "within_s": 120, "say": lambda _: None}
+        asked = {"of": "driver-0", "within_s": 120}
         (outcome,) = collect(run, [place], **asked | more)
         return outcome
 
@@ -242,14 +241,14 @@ def test_a_node_that_is_gone_is_left(bring, home, far):
     assert came(home) == {}
 
 
-# failures.md: foreign-files
 def test_a_link_on_the_node_stays_there(bring, home, far):
-    """What it points to is no part of the run."""
-    (far / "step_000002" / "link").symlink_to("/etc/passwd")
+    """It is no file of the run, and what it points to is not, either."""
+    link = far / "step_000002" / "link"
+    link.symlink_to("/etc/passwd")
 
-    outcome = bring()
+    assert bring().error == ""
 
-    assert outcome.error == "step_000002/link: is a link, not a file"
+    assert link.is_symlink()
     assert not (home / "step_000002" / "link").exists()
 
 
@@ -297,9 +296,33 @@ def test_a_folder_of_another_run_is_left_alone(bring, home, far):
 # failures.md: left-on-node
 def test_what_a_live_process_writes_stays(bring, home, far):
     """Its manifest would be cut, and its artifacts without one; it is brought when it has ended."""
-    os.utime(far / MANIFEST)  # it has just written
+    (far / MANIFEST).write_bytes(b"".join(map(as_line, beginning())))
 
     outcome = bring()
 
-    assert "actor-0-far-1 may still write" in outcome.error
-    assert (outcome.files, outcome.left_files) == (0, 3)
+    assert "still writes" in outcome.error
+    assert (outcome.files, came(home)) == (0, {})
+
+
+# failures.md: left-on-node
+def test_a_capture_that_waits_for_a_salvage_keeps_its_folder(bring, home, far, monkeypatch):
+    """All comes, nothing is removed there; after the salvage, only what is new comes."""
+    there = files(far)
+    monkeypatch.setattr(_collect, "Agent", Waits)
+
+    first = bring()
+    kept = files(far)
+    monkeypatch.setattr(_collect, "Agent", Agent)
+    second = bring()
+
+    assert ("salvage" in first.error, first.left_files, kept) == (True, 3, there)
+    assert (second.error, second.left_files, second.bytes) == ("", 0, 0)
+    assert came(home) == {TRACE: LARGE, SPANS: 0, MANIFEST: 100}
+    assert not far.exists()
+
+
+class Waits(Agent):
+    """The agent of a node that has a capture to salvage."""
+
+    def inventory(self, sign):
+        return super().inventory(sign)[0], "captures that were not exported: 1; rlprof salvage"

@@ -173,7 +173,8 @@ class Fleet:
             session.close()
         finally:
             attempt("calls", roll.tell_calls)
-            attempt("collect", lambda: self._collect(roll, bring=roll.brings))
+            if session.config.fleet.collect:
+                attempt("collect", lambda: self._collect(roll))
 
     def collect(self) -> bool:
         """Collect the files that members left on their nodes; return whether all of it is here.
@@ -185,13 +186,13 @@ class Fleet:
         if not self._is_closed:
             log.warning("collect: members still write; call close() first")
             return False
-        return self._collect(self._roll, bring=True)
+        return self._collect(self._roll)
 
-    def _collect(self, roll: Roll, *, bring: bool) -> bool:
+    def _collect(self, roll: Roll) -> bool:
         from rlprof_ray._collect import come_home
 
         left = roll.places - self._is_home
-        self._is_home |= come_home(roll.session, left, bring=bring)
+        self._is_home |= come_home(roll.session, left)
         return left <= self._is_home
 
     def __enter__(self) -> Fleet:

@@ -51,11 +51,6 @@ class Roll:
         return {place for crew, _ in self._crews.values() for place in crew.places}
 
     @property
-    def brings(self) -> bool:
-        """Whether closing the fleet collects the files there."""
-        return self._config.fleet.collect
-
-    @property
     def is_cut(self) -> bool:
         """Whether Ray was shut down, so that members cannot be asked any more."""
         return any(member.is_cut for member in self._members.values())
