@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang12 env-npu env-peer env-nsys
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
 
@@ -108,11 +108,11 @@ fast-core:
 fast-others:
 	$(PY) -m pytest -q -m "not slow" $(FAST:%=--ignore=%)
 
-test-matrix: env-test env-vllm28 env-sglang12 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
+test-matrix: env-test env-vllm28 env-sglang18 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
 	$(PY) -m tests.sglang_adapter.signatures --check
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
-	.envs/sglang12/bin/python -m pytest tests/sglang_real -o filterwarnings=default
+	.envs/sglang18/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 
 test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy, as a next release might be
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/edited/test_vllm.py -o filterwarnings=default; \
@@ -165,8 +165,8 @@ env-vllm28:
 env-sglang:
 	@$(ENV_SGLANG)
 
-env-sglang12:
-	@PYTHON=$(PYTHON) envs/make_env.sh sglang12
+env-sglang18:
+	@PYTHON=$(PYTHON) envs/make_env.sh sglang18
 
 env-trl: ## TRL itself, on top of the environment of vLLM
 	@$(ENV_TRL)

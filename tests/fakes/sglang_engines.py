@@ -209,9 +209,8 @@ class Engine:
         """Start, as its users do."""
         from sglang.srt.managers import io_struct
 
-        if "req" in manager_words(self.tokenizer_manager):
-            fields = {"req": io_struct.ProfileReq(**fields)}
-        self.loop.run_until_complete(self.tokenizer_manager.start_profile(**fields))
+        request = io_struct.ProfileReq(**fields)
+        self.loop.run_until_complete(self.tokenizer_manager.start_profile(request))
 
     def stop_profile(self) -> None:
         """Stop, as its users do."""
@@ -224,10 +223,3 @@ class Engine:
             return str(self.tokenizer_manager.generate(prompt, tokens))
 
         return self.loop.run_until_complete(there())
-
-
-def manager_words(manager: Any) -> Sequence[str]:
-    """Name what its `start_profile` takes."""
-    import inspect
-
-    return [*inspect.signature(manager.start_profile).parameters]

@@ -56,23 +56,6 @@ class Place:
         )
 
 
-@attrs.frozen
-class Habits:
-    """In what the profilers of releases differ."""
-
-    is_exact: bool = True
-    """Since 0.5.16; before, N steps without a first one were N - 1."""
-    has_part: bool = True
-    """Since 0.5.13 the profiler is a part that a scheduler holds."""
-    is_told: bool = True
-    """Since 0.5.14 what torch refuses is answered."""
-    kind: str = "req_type"
-    """How a request says what it wants: `type` before 0.5.15."""
-    has_cuda: bool = False
-    has_ranges: bool = True
-    """Since 0.5.14 a step runs in a range of torch's, in which the profiler looks at it."""
-
-
 class Trace:
     """Stands for torch's profiler: keeps the names of the steps it sees."""
 
@@ -122,8 +105,8 @@ class Profiler:
     profile_in_progress = False
     merge_profiles = False
 
-    def __init__(self, place: Place, habits: Habits, forward_ct: Callable[[], int]) -> None:
-        self.place, self.habits, self._counted = place, habits, forward_ct
+    def __init__(self, place: Place, forward_ct: Callable[[], int], *, has_cuda: bool) -> None:
+        self.place, self._counted, self._has_cuda = place, forward_ct, has_cuda
         self.fails: dict[str, Exception] = {}
         """Method of torch's profiler → what it raises."""
         self.refusal: Exception | None = None
@@ -136,8 +119,7 @@ class Profiler:
 
     def _profile(self, request: Any) -> Any:
         """Answer a request to profile."""
-        kind = getattr(request, self.habits.kind)
-        if kind.name == "STOP_PROFILE":
+        if request.req_type.name == "STOP_PROFILE":
             return self._stop_profile()
         init = self._init_profile(request)
         if request.profile_by_stage or getattr(request, "start_step", None):
@@ -163,7 +145,7 @@ class Profiler:
         elif count and start:
             self.profiler_target_forward_ct = (self.profiler_start_forward_ct or 0) + count
         elif count:
-            self.profiler_target_forward_ct = self._counted() + count + self.habits.is_exact
+            self.profiler_target_forward_ct = self._counted() + count + 1
         return answer()
 
     def _start_profile(self, stage: Mode | None = None) -> Any:
@@ -172,13 +154,11 @@ class Profiler:
             self.torch_profiler = Trace(self.place.tp)
             self.torch_profiler.fails = self.fails
             if self.refusal is not None:
-                if not self.habits.is_told:
-                    raise self.refusal
                 self.torch_profiler = None
                 return answer(str(self.refusal))
             self.profile_in_progress = True
         if {"MEM", "CUDA_PROFILER"} & set(activities):
-            if not self.habits.has_cuda:
+            if not self._has_cuda:
                 raise AssertionError("Torch not compiled with CUDA enabled")
             self.profile_in_progress = True
         return answer()
@@ -237,7 +217,7 @@ def answer(why: str = "") -> Any:
 class Scheduler:
     """Runs batches, counts them, and tells its profiler of each."""
 
-    def __init__(self, place: Place, habits: Habits, arguments: Any = None) -> None:
+    def __init__(self, place: Place, arguments: Any = None, *, has_cuda: bool = False) -> None:
         self.forward_ct, self.device = 0, "cpu"
         self.server_args = arguments
         self.ps = SimpleNamespace(
@@ -249,7 +229,7 @@ class Scheduler:
             **{f"{name}_size": size for name, size in place.sizes.items()},
             enable_dp_attention=False,
         )
-        self.profiler_manager = Profiler(place, habits, lambda: self.forward_ct)
+        self.profiler_manager = Profiler(place, lambda: self.forward_ct, has_cuda=has_cuda)
         self.profiler_manager.get_forward_ct = lambda: self.forward_ct  # type: ignore[attr-defined]
         self.part: Profiler = self.profiler_manager
         """Whichever holds the profiler's state."""
@@ -262,7 +242,7 @@ class Scheduler:
         begun_in = self.part.torch_profiler if self.part.profile_in_progress else None
         self.part._profile_batch_predicate(batch)
         trace = self.part.torch_profiler
-        if self.part.habits.has_ranges and begun_in and trace and begun_in is not trace:
+        if begun_in and trace and begun_in is not trace:
             raise MemoryError("a range ends in another session than it was begun in")
         if isinstance(trace, Trace) and self.part.profile_in_progress:
             mode = batch.forward_mode.name
@@ -286,18 +266,6 @@ class Scheduler:
         own = Profiler._profile if name == "profile" else getattr(Profiler, name)
         around = self.around.get(name)
         return own(part, *args) if around is None else around(own, part, *args)
-
-
-class OldScheduler(Scheduler, Profiler):
-    """One of before 0.5.13: its profiler's state is its own, and so are its ranks."""
-
-    def __init__(self, place: Place, habits: Habits, arguments: Any = None) -> None:
-        Scheduler.__init__(self, place, habits, arguments)
-        Profiler.__init__(self, place, habits, lambda: self.forward_ct)
-        self.stop_profile = lambda stage=None: self._stop_profile(stage)  # as it is called there
-        vars(self).update(vars(self.ps))
-        del self.profiler_manager, self.ps
-        self.part = self
 
 
 def batch(mode: Mode, requests: int = 1) -> Any:

@@ -16,16 +16,11 @@ from typing import Any
 import pytest
 
 from tests.fakes.sglang_engines import Engine, Replica, Stand
-from tests.fakes.sglang_schedulers import Habits, OldScheduler, Place, Scheduler
-from tests.sglang_adapter.history import SAID, number
+from tests.fakes.sglang_schedulers import Place, Scheduler
+from tests.sglang_adapter.history import SAID
 
 ProfileReqType = Enum("ProfileReqType", {"START_PROFILE": 1, "STOP_PROFILE": 2})
-PARTS = "sglang.srt.managers.scheduler_components.profiler_manager"
-PROFILERS = (
-    f"{PARTS}.SchedulerProfilerManager._profile",
-    "sglang.srt.managers.scheduler_profiler_mixin.SchedulerProfilerMixin.profile",
-)
-"""Where a scheduler answers a request to profile: since 0.5.13, and before."""
+PROFILER = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
 
 
 def manager(
@@ -41,8 +36,7 @@ def manager(
         for one_pp in range(pp)
         for one_tp in range(tp)
     ]
-    kind = Scheduler if number(release) >= (0, 5, 13) else OldScheduler
-    schedulers = [kind(place, habits(release, has_cuda), arguments) for place in places]
+    schedulers = [Scheduler(place, arguments, has_cuda=has_cuda) for place in places]
     for scheduler in schedulers:
         put_hooks(scheduler)
     replica = Replica(schedulers, late_s)
@@ -54,20 +48,6 @@ def engine(release: str, **how: Any) -> Engine:
     made = Engine(manager(release, **how))
     made.tokenizer_manager.event_loop = made.loop
     return made
-
-
-def habits(release: str, has_cuda: bool = False) -> Habits:
-    """Say what its profilers do."""
-    part = SAID[release]["scheduler part"]
-    plain = [one for one in part["targets"] if "start" not in one]
-    return Habits(
-        is_exact=plain[0].endswith("+ 1"),
-        has_part=PARTS.rpartition(".")[2] in part["home"],
-        is_told=part["refuses what torch does"],
-        kind=part["kind"][0],
-        has_cuda=has_cuda,
-        has_ranges=bool(SAID[release]["Scheduler"]["runs a batch in"]),
-    )
 
 
 def manager_class(release: str) -> type[Stand]:
@@ -134,14 +114,13 @@ def _module(name: str, content: Mapping[str, Any]) -> ModuleType:
 def io_struct(release: str) -> dict[str, Any]:
     """Make the requests to profile of that release, and their answer."""
     said = SAID[release]["requests"]
-    kind = SAID[release]["scheduler part"]["kind"][0]
     names = {"ProfileReqType": ProfileReqType}
     request = _struct("ProfileReq", said["ProfileReq"], names)
     output = _struct("ProfileReqOutput", said["ProfileReqOutput"], names)
 
     def made(what: str, words: Mapping[str, Any]) -> Any:
         """Make a request as the frontend does."""
-        return request(**{kind: ProfileReqType[what], **words})
+        return request(req_type=ProfileReqType[what], **words)
 
     return {**names, "ProfileReq": request, "ProfileReqOutput": output, "made": made}
 
@@ -158,7 +137,7 @@ def put_hooks(scheduler: Scheduler) -> None:
     registry = sys.modules.get("sglang.srt.plugins.hook_registry")
     for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
         name = target.rpartition(".")[2]
-        if target in PROFILERS:
+        if target == f"{PROFILER}._profile":
             around(scheduler.part, "_profile", hook, name)
             scheduler.around["profile"] = hook
         else:

@@ -19,8 +19,8 @@ SAID = kept()
 KEYWORDS = {
     **dict.fromkeys(("output_dir", "num_steps", "activities", "with_stack", "record_shapes",
                      "profile_by_stage", "start_step", "merge_profiles", "profile_prefix",
-                     "profile_stages"), (0, 5, 12)),
-    "profile_id": (0, 5, 15), "detailed_annotations": (0, 5, 19),
+                     "profile_stages", "profile_id"), (0, 5, 18)),
+    "detailed_annotations": (0, 5, 19),
 }  # fmt: skip
 """What a caller can say of a session → the first release that hears it."""
 

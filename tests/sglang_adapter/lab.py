@@ -12,8 +12,8 @@ from tests.engine_parts import lab
 from tests.engine_parts.lab import opened, traces_of
 from tests.fakes.sglang_engines import SchedulerDiedError
 
-NEW, OLD = "sglang==0.5.21", "sglang==0.5.12"
-"""One that is asked with an object, and one that is asked with keywords."""
+NEW, OLD = "sglang==0.5.21", "sglang==0.5.18"
+"""One whose schedulers have no ranks of their own, and the oldest."""
 
 
 class Lab(lab.Lab):

@@ -1,4 +1,4 @@
-"""The engine `sglang` keeps every law of engines, in both shapes of asking."""
+"""The engine `sglang` keeps every law of engines, on the oldest release and on a newer one."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class SglangTests(EngineTests):
         handle.tokenizer_manager.replica.killed_by = "signal 9"
 
 
-class TestObject(SglangTests):
-    """An Engine of 0.5.21, which is asked with one object."""
+class TestNewer(SglangTests):
+    """An Engine of 0.5.21, whose ranks are the process's."""
 
     release = "sglang==0.5.21"
 
 
-class TestKeywords(SglangTests):
-    """An Engine of 0.5.12, which is asked with keywords."""
+class TestOldest(SglangTests):
+    """An Engine of 0.5.18, whose schedulers have ranks of their own."""
 
-    release = "sglang==0.5.12"
+    release = "sglang==0.5.18"
 
 
 del EngineTests, SglangTests

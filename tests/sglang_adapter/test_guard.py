@@ -164,7 +164,7 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
 
 # failures.md: sglang-harm
 def test_a_start_that_raises_is_answered(scheduler, folder, release):
-    """Before 0.5.14 SGLang let it through; what it left behind is put back."""
+    """With torch's reason; what it left behind is put back."""
     scheduler.part.refusal = RuntimeError("Kineto is already active")
 
     refused = start(scheduler, folder)

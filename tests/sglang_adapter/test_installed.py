@@ -51,15 +51,6 @@ def test_the_newest_can_do_all_of_it(installed):
     assert said["native iterations"].startswith("count exact; skip only with rlprof")
 
 
-def test_an_old_one_is_said_to_do_less(installed):
-    """Before 0.5.16 one step more is asked for."""
-    installed("0.5.12")
-
-    said = capabilities()
-
-    assert said["native iterations"].startswith("count exact, by asking for one more")
-
-
 @pytest.mark.parametrize(("allowed", "is_told"), [("lora", True), ("lora,rlprof", False)])
 def test_an_environment_that_keeps_our_plugin_out_is_named(
     installed, monkeypatch, allowed, is_told

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.sglang_adapter.history import (
     KEYWORDS,
     SAID,
-    at,
     every_release,
     known_by,
     number,
@@ -23,22 +22,14 @@ STATE = {
 
 @every_release
 def test_where_the_scheduler_s_part_is(release):
-    """In a mixin of the scheduler, then in a part it holds, whose methods are private."""
-    homes = {
-        (0, 5, 12): "scheduler_profiler_mixin.py SchedulerProfilerMixin",
-        (0, 5, 13): "scheduler_components/profiler_manager.py SchedulerProfilerManager",
-    }
+    """In a part that the scheduler holds, whose methods are private."""
+    home = "scheduler_components/profiler_manager.py SchedulerProfilerManager"
     part = SAID[release]["scheduler part"]
 
-    is_part = number(release) >= (0, 5, 13)
-    mark = "_" if is_part else ""
-
-    assert part["home"] == f"sglang/srt/managers/{at(release, homes)}"
-    assert {f"{mark}start_profile", f"{mark}stop_profile", f"{mark}profile"} <= set(part["methods"])
-    assert part["methods"][f"{mark}profile"] == f"def {mark}profile(self, recv_req)"
-    held = "lambda req: self.profiler_manager._profile(req)"
-    assert part["handler"] == (held if is_part else "self.profile")
-    for name in (f"{mark}start_profile", f"{mark}stop_profile"):
+    assert part["home"] == f"sglang/srt/managers/{home}"
+    assert part["methods"]["_profile"] == "def _profile(self, recv_req)"
+    assert part["handler"] == "lambda req: self.profiler_manager._profile(req)"
+    for name in ("_start_profile", "_stop_profile"):
         assert part["methods"][name] == f"def {name}(self, stage=None)"
 
 
@@ -47,21 +38,17 @@ def test_what_the_scheduler_s_part_holds(release):
     """Of the scheduler it knows the counter alone; its ranks are elsewhere since 0.5.21."""
     fields = SAID[release]["scheduler part"]["fields"]
 
-    if number(release) < (0, 5, 13):
-        assert fields == {}
-    else:
-        ps = {"ps": ""} if number(release) < (0, 5, 21) else {}
-        made = "field(init=False)" if number(release) >= (0, 5, 22) else ""
-        assert fields == ps | {"get_forward_ct": "", "dp_tp_cpu_group": made}
+    ps = {"ps": ""} if number(release) < (0, 5, 21) else {}
+    made = "field(init=False)" if number(release) >= (0, 5, 22) else ""
+    assert fields == ps | {"get_forward_ct": "", "dp_tp_cpu_group": made}
 
 
 @every_release
 def test_a_session_is_prepared_before_it_starts(release):
     """By a method of the scheduler's part that takes all that is heard, one after the other."""
     said = SAID[release]["scheduler part"]["methods"]
-    name = "_init_profile" if number(release) >= (0, 5, 13) else "init_profile"
 
-    assert set(parameters(said[name])) == known_by(release, KEYWORDS) | {"profile_id"}
+    assert set(parameters(said["_init_profile"])) == known_by(release, KEYWORDS)
 
 
 @every_release
@@ -69,12 +56,8 @@ def test_each_batch_is_told_to_the_scheduler_s_part(release):
     """By one method of one name, which `run_batch` calls."""
     said = SAID[release]
     method = said["scheduler part"]["methods"].get("_profile_batch_predicate")
-    told = {
-        (0, 5, 12): ["_profile_batch_predicate"],
-        (0, 5, 13): ["profiler_manager._profile_batch_predicate"],
-    }
 
-    assert said["Scheduler"]["told of a batch"] == at(release, told)
+    assert said["Scheduler"]["told of a batch"] == ["profiler_manager._profile_batch_predicate"]
     assert method == "def _profile_batch_predicate(self, batch)"
 
 
@@ -95,18 +78,15 @@ def test_steps_are_counted_where_batches_run(release):
 
 
 @every_release
-def test_steps_are_one_too_few_before_0516(release):
-    """Without a start_step, the step of the start was taken for the first of those asked for."""
+def test_as_many_steps_as_are_asked_for(release):
+    """Without a start_step, the step of the start is not one of them."""
     targets = SAID[release]["scheduler part"]["targets"]
 
     plain = [one for one in targets if "start" not in one]
     since_start = [one for one in targets if "start" in one]
 
     assert len(plain) == 1
-    assert plain[0].endswith(
-        "num_steps + 1" if number(release) >= (0, 5, 16) else "_ct() + num_steps"
-        if number(release) >= (0, 5, 13) else "_ct + num_steps"
-    )  # fmt: skip
+    assert plain[0].endswith("num_steps + 1")
     assert since_start == ["self.profiler_start_forward_ct + num_steps"]
 
 
@@ -117,7 +97,7 @@ def test_what_the_scheduler_s_part_remembers(release):
     first, *others = part["attributes"].items()
 
     name, made = first
-    assert name == ("__post_init__" if number(release) >= (0, 5, 13) else "init_profiler")
+    assert name == "__post_init__"
     since_then = {"detailed_annotations"} if number(release) >= (0, 5, 19) else set()
     own = {"dp_tp_cpu_group"} if number(release) >= (0, 5, 22) else set()
     assert set(made) == STATE | since_then | own | {"_profile_manager"}
@@ -130,11 +110,10 @@ def test_what_the_scheduler_s_part_remembers(release):
 @every_release
 def test_activities_that_do_something(release):
     """Whatever else is named is passed over without a word."""
-    since = {"current_platform.get_torch_profiler_activity_str()": (0, 5, 16)}
     activities = set(SAID[release]["scheduler part"]["activities"])
 
     usual = {"CPU", "GPU", "MEM", "CUDA_PROFILER", "RPD", "XPU"}
-    assert activities == usual | known_by(release, since)
+    assert activities == usual | {"current_platform.get_torch_profiler_activity_str()"}
 
 
 @every_release
@@ -178,8 +157,8 @@ def test_plugins_are_loaded(release):
 def test_variables_of_the_schedulers(release):
     """Where traces go without a folder, and the other profiler, which takes over all of it."""
     since = {
-        "SGLANG_TORCH_PROFILER_DIR": (0, 5, 12),
-        "SGLANG_PROFILE_V2": (0, 5, 12),
+        "SGLANG_TORCH_PROFILER_DIR": (0, 5, 18),
+        "SGLANG_PROFILE_V2": (0, 5, 18),
         "SGLANG_MEM_PROFILE_MAX_ENTRIES": (0, 5, 18),
         "SGLANG_PROFILE_BY_STAGE_DECODE_MIN_BS": (0, 5, 20),
     }
@@ -193,10 +172,7 @@ def test_variables_of_the_schedulers(release):
 @every_release
 def test_weights_and_memory_between_rollouts(release):
     """The tokenizer's words for them, and the class of the scheduler's process that does them."""
-    homes = {
-        (0, 5, 12): "scheduler_update_weights_mixin.py SchedulerUpdateWeightsMixin",
-        (0, 5, 13): "scheduler_components/weight_updater.py SchedulerWeightUpdaterManager",
-    }
+    home = "scheduler_components/weight_updater.py SchedulerWeightUpdaterManager"
     since = {"begin_weight_update": (0, 5, 21), "end_weight_update": (0, 5, 21)}
     plain = {"update_weights_from_disk", "update_weights_from_distributed",
              "update_weights_from_tensor", "update_weights_from_ipc", "release_memory_occupation",
@@ -205,7 +181,6 @@ def test_weights_and_memory_between_rollouts(release):
     expected = plain | known_by(release, since)
 
     said, tokenizer = SAID[release]["Scheduler"]["weights"], SAID[release]["TokenizerManager"]
-    home = at(release, homes)
     assert expected == set(said[f"sglang/srt/managers/{home}"])
     for name in expected:
         assert tokenizer[name] == f"async def {name}(self, obj, request=None)"

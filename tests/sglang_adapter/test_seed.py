@@ -69,29 +69,26 @@ def recorded(handle, asked, home):
     return said, sorted(path.name for path in (folder / "native").iterdir())
 
 
-@pytest.mark.parametrize("release", [OLD, NEW], ids=["keywords", "object"])
+@pytest.mark.parametrize("release", [OLD, NEW], ids=["oldest", "newer"])
 @pytest.mark.parametrize("row", TABLE.values(), ids=[*TABLE])
 @pytest.mark.usefixtures("modules")
 def test_each_row_is_asked_of_sglang(tmp_path, request, release, row):
-    """In the words of its release, with a folder of the window's own; its files are fetched.
+    """In a folder of the window's own; its files are fetched.
 
-    Before 0.5.16 SGLang records a step less than it is asked for, so it is asked for one more.
-    Since 0.5.14 stages are recorded only with our part in the schedulers.
+    Stages are recorded only with our part in the schedulers.
     """
-    if "profile_by_stage" in row.sent and release == NEW:
+    if "profile_by_stage" in row.sent:
         request.getfixturevalue("inside")
     handle = engine(release, device="cuda", has_cuda=True)
 
     said, files = recorded(handle, row.asked, tmp_path)
 
     expected = ALWAYS | row.sent
-    if "num_steps" in row.sent and "profile_by_stage" not in row.sent:
-        expected["num_steps"] += release == OLD
     (sent,) = handle.tokenizer_manager.asked()
     folder, name = Path(sent.pop("output_dir")), sent.pop("profile_id", None)
     assert sent == expected
     assert (folder.parent, folder.name.partition("_")[0]) == (tmp_path / "traces", "step7")
-    assert name == ("gs7-r0" if release == NEW else None)
+    assert name == "gs7-r0"
     assert len(files) == 1 + ("profile_by_stage" in sent) + ("merge_profiles" in sent)
     notable = {"step_start", "step_end", "iterations"} & set(said.unsupported)
     assert notable == {row.told} - {""}

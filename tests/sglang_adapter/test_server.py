@@ -43,7 +43,7 @@ def test_a_server_of_every_generation(lab, server, release):
     sent = [{**body, "output_dir": ""} for path, body in server.posted if body]
     plain = {"output_dir": "", "activities": ["CPU"], "with_stack": False,
              "record_shapes": False}  # fmt: skip
-    ids = [{"profile_id": f"gs{step}-r0"} if release == NEW else {} for step in (1, 2)]
+    ids = [{"profile_id": f"gs{step}-r0"} for step in (1, 2)]
     assert sent == [plain | one for one in ids]
     assert run.captures[0].unsupported["requests"] == (
         "this engine's frontend is in another process"

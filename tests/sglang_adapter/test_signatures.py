@@ -17,12 +17,11 @@ from tests.sglang_adapter.history import (
 
 
 def test_releases_of_every_generation_are_known():
-    """From 0.5.12 to 0.5.23, each by one wheel with its checksum."""
+    """The newest six, each by one wheel with its checksum."""
     every = {release.partition("==")[2] for release in SAID}
 
     assert set(signatures.RELEASES) == set(SAID)
-    assert len(every) == 11
-    assert {f"0.5.{minor}" for minor in (*range(12, 17), *range(18, 24))} <= every
+    assert every == {f"0.5.{minor}" for minor in range(18, 24)}
     for release, said in SAID.items():
         assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
         assert len(bytes.fromhex(said["sha256"])) == 32
@@ -47,29 +46,22 @@ def test_what_a_tokenizer_is_asked_is_there(release):
 
 
 @every_release
-def test_a_session_is_one_object_since_0515(release):
-    """Before, it is keywords: `start_profile(output_dir=...)` fails from 0.5.15 on."""
+def test_a_session_is_one_object(release):
+    """`start_profile(output_dir=...)` fails."""
     said = SAID[release]
     names = parameters(said["TokenizerManager"]["start_profile"])
 
-    if number(release) >= (0, 5, 15):
-        assert names == ["req"]
-        assert set(said["requests"]["ProfileReq"]) - {"req_type"} == known_by(release, KEYWORDS)
-        assert said["request base"] == "msgspec.Struct"
-    else:
-        assert set(names) == known_by(release, KEYWORDS)
-        assert said["request base"] == "dataclass"
+    assert names == ["req"]
+    assert said["request base"] == "msgspec.Struct"
 
 
 @every_release
 def test_a_request_says_its_kind(release):
-    """By `type` before 0.5.15, by `req_type` since; the scheduler's part reads the same."""
-    said, is_new = SAID[release], number(release) >= (0, 5, 15)
-    kind = "req_type" if is_new else "type"
+    """By `req_type`; the scheduler's part reads the same."""
+    said = SAID[release]
 
-    made = {kind, "profile_id"}  # before 0.5.15, no caller can say the latter
-    assert set(said["requests"]["ProfileReq"]) == known_by(release, KEYWORDS) | made
-    assert said["scheduler part"]["kind"] == [kind]
+    assert set(said["requests"]["ProfileReq"]) == known_by(release, KEYWORDS) | {"req_type"}
+    assert said["scheduler part"]["kind"] == ["req_type"]
     assert said["request kinds"] == {"START_PROFILE": "1", "STOP_PROFILE": "2"}
     assert said["requests"]["ProfileReqOutput"] == {"success": "", "message": ""}
 
@@ -80,24 +72,19 @@ def test_nothing_is_asked_for_by_default(release):
     requests = SAID[release]["requests"]
     flags = {"profile_by_stage", "merge_profiles", "detailed_annotations"}
 
-    for name in ("ProfileReqInput", "ProfileReq"):
-        said = dict(requests[name] or {})
-        assert said.pop("type", "") == ""
-        assert said.pop("req_type", "") in {"", "ProfileReqType.START_PROFILE"}
-        assert said == {one: "False" if one in flags else "None" for one in said}
+    said = dict(requests["ProfileReq"])
+    assert said.pop("req_type") == "ProfileReqType.START_PROFILE"
+    assert said == {one: "False" if one in flags else "None" for one in said}
 
 
 @every_release
 def test_http_hears_the_same_words(release):
-    """Its body has a class of its own up to 0.5.14, without a profile_id; later the request's."""
-    said, is_new = SAID[release], number(release) >= (0, 5, 15)
-    body = said["requests"]["ProfileReq" if is_new else "ProfileReqInput"]
+    """Its body is the request's."""
+    said = SAID[release]
+    taken = "Annotated[Optional[ProfileReq], Body()]"
 
-    assert set(body) - {"req_type"} == known_by(release, KEYWORDS)
-    assert (said["requests"]["ProfileReqInput"] is None) == is_new
-    assert said["HTTP"]["/start_profile"]["takes"] == [
-        "Annotated[Optional[ProfileReq], Body()]" if is_new else "Optional[ProfileReqInput]"
-    ]
+    assert said["requests"]["ProfileReqInput"] is None
+    assert said["HTTP"]["/start_profile"]["takes"] == [taken]
     assert said["HTTP"]["/start_profile"]["methods"] == ["GET", "POST"]
     assert said["HTTP"]["/stop_profile"] == {"methods": ["GET", "POST"], "takes": []}
 
@@ -126,17 +113,17 @@ def test_a_refusal_is_an_exception(release):
         "Profiling is already in progress. Call /stop_profile first.",
         "Profiling is not in progress. Call /start_profile first.",
     } <= set(said["scheduler part"]["refusals"])
-    assert said["scheduler part"]["refuses what torch does"] == (number(release) >= (0, 5, 14))
+    assert said["scheduler part"]["refuses what torch does"]
 
 
 @every_release
-def test_a_cancelled_call_blocks_profiling_before_0516(release):
-    """Since then the queue is left in order, and a reply nobody waits for is dropped."""
-    said, is_new = SAID[release]["communicator"], number(release) >= (0, 5, 16)
+def test_a_cancelled_call_does_not_block_profiling(release):
+    """The queue is left in order, and a reply nobody waits for is dropped."""
+    said = SAID[release]["communicator"]
 
     assert said["home"] == "sglang/srt/managers/communicator.py FanOutCommunicator"
-    assert said["outlives a cancelled call"] == is_new
-    assert said["drops a late reply"] == is_new
+    assert said["outlives a cancelled call"]
+    assert said["drops a late reply"]
 
 
 @every_release

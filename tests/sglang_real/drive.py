@@ -7,7 +7,6 @@ the process that hosts it when a scheduler fails.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 import subprocess
@@ -117,12 +116,10 @@ async def framework(manager):
 
 
 async def start_profile(manager, **asked):
-    """Start the profiler in either shape: one object since 0.5.15, keyword arguments before."""
-    if "req" in inspect.signature(manager.start_profile).parameters:
-        from sglang.srt.managers.io_struct import ProfileReq
+    """Start the profiler."""
+    from sglang.srt.managers.io_struct import ProfileReq
 
-        return await manager.start_profile(ProfileReq(**asked))
-    return await manager.start_profile(**asked)
+    return await manager.start_profile(ProfileReq(**asked))
 
 
 def post(url, body):

@@ -9,16 +9,10 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
-PARTS = {
-    "scheduler_components.profiler_manager": "SchedulerProfilerManager._profile",
-    "scheduler_profiler_mixin": "SchedulerProfilerMixin.profile",
-}
-"""Where a scheduler answers a request to profile: since 0.5.13, and before."""
+PART = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
 
 
 def register():
@@ -28,19 +22,9 @@ def register():
     for target, hook in {
         f"{SCHEDULER}.run_batch": counted,
         f"{SCHEDULER}.get_internal_state": told_of,
-        profile_handler(): profiled,
+        f"{PART}._profile": profiled,
     }.items():
         HookRegistry.register(target, hook, HookType.AROUND)
-
-
-def profile_handler():
-    """Return which of the parts this SGLang has."""
-    for name, attribute in PARTS.items():
-        module = f"sglang.srt.managers.{name}"
-        with suppress(ModuleNotFoundError):
-            if find_spec(module) is not None:
-                return f"{module}.{attribute}"
-    raise LookupError("framework: SGLang's profiler is nowhere known; look where it is, add it")
 
 
 steps = 0

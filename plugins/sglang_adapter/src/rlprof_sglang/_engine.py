@@ -146,10 +146,7 @@ class _Object(Engine):
         return found
 
     async def start(self, fields: Mapping[str, Any]) -> None:
-        """Send the request in the form of this release: one object since 0.5.15."""
-        if "req" not in self.facts.parameters:
-            await self._call("start_profile", **fields)
-            return
+        """Send the request."""
         from sglang.srt.managers.io_struct import ProfileReq
 
         await self._call("start_profile", ProfileReq(**fields))

@@ -7,21 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_engine.answers import parameters_of
 from rlprof_sglang._words import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_SINCE = {
-    "profile_id": (0, 5, 15),
-    "detailed_annotations": (0, 5, 19),
-}
-"""Fields of a profile request, and the release that first takes each."""
-EXACT = (0, 5, 16)
-"""Before this release, a session of N steps without a start step recorded N - 1."""
-RANGES = (0, 5, 14)
-"""Since this release, a forward step runs in a torch range, and its stage is checked inside."""
+ANNOTATED = (0, 5, 19)
+"""The release that first takes `detailed_annotations` in a profile request."""
 
 
 @attrs.frozen
@@ -31,8 +23,6 @@ class Facts:
     kind: str
     """How it is reached: `Engine`, `TokenizerManager`, `http`, or the class of the handle."""
     version: str = ""
-    parameters: tuple[str, ...] = ()
-    """The parameters of its `start_profile`; `req`: one object."""
     tp: int = 1
     pp: int = 1
     dp: int = 1
@@ -70,10 +60,10 @@ class Facts:
         """Whether SGLang's torch.profiler is torch_npu's."""
         return self.device == "npu"
 
-    def takes(self, field: str) -> bool:
-        """Whether a profile request has *field* in this release; yes if that is unknown."""
-        since = _SINCE.get(field)
-        return since is None or not self.release or self.release >= since
+    @property
+    def is_annotated(self) -> bool:
+        """Whether a profile request takes `detailed_annotations`; yes if that is unknown."""
+        return not self.release or self.release >= ANNOTATED
 
 
 def release(version: str) -> tuple[int, ...]:
@@ -91,7 +81,6 @@ def seen(handle: Any) -> Facts:
         known,
         kind=type(handle).__name__,
         version=_version(),
-        parameters=parameters_of(getattr(manager, "start_profile", None)),
         has_metrics=bool(getattr(manager, "enable_metrics", known.has_metrics)),
     )
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang import _overdue
-from rlprof_sglang._facts import EXACT, release
 from rlprof_sglang._folders import elsewhere, tried
 from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
 from rlprof_sglang._stages import waits
@@ -146,14 +145,7 @@ def make_relative(part: Any, request: Any, said: dict[str, Any]) -> None:
     if skip:  # begin with the step after the skipped ones
         request.start_step = forward_ct(part) + 1 + skip
     if count:
-        request.num_steps = count + (not skip and _is_one_short())
-
-
-def _is_one_short() -> bool:
-    import sglang
-
-    found = release(str(getattr(sglang, "__version__", "")))
-    return bool(found) and found < EXACT
+        request.num_steps = count
 
 
 def reply(why: str) -> Any:

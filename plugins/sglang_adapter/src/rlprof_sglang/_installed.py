@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rlprof import Advice, CaptureError
 from rlprof_engine.beforehand import beyond_known, sources_of
-from rlprof_sglang._facts import EXACT, release
 from rlprof_sglang._words import PLUGIN
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def capabilities() -> list[Advice]:
         raise CaptureError(
             "SGLang is not installed here; install rlprof-sglang where the engine runs"
         )
-    here = release(version())
     allowed = os.environ.get("SGLANG_PLUGINS")
     is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
     lacks = []
@@ -56,12 +54,11 @@ def capabilities() -> list[Advice]:
     if is_version_2():
         native = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
         lacks.append("way native")
-    exact = "exact" if not here or here >= EXACT else "exact, by asking for one more"
     found = {
         "sglang": version(),
         "way worker": inside,
         "way native": native,
-        "native iterations": f"count {exact}; skip only with rlprof in the schedulers",
+        "native iterations": "count exact; skip only with rlprof in the schedulers",
         "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
         "when they waited, with enable_metrics",
     }

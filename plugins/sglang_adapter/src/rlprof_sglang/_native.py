@@ -19,7 +19,6 @@ import attrs
 from rlprof import CaptureError, safe_name
 from rlprof_engine.calls import aside
 from rlprof_engine.cuts import Cuts
-from rlprof_sglang._facts import RANGES
 from rlprof_sglang._installed import is_version_2
 from rlprof_sglang._request import Request
 from rlprof_sglang._server import RefusedError, UnsaidError
@@ -135,8 +134,7 @@ class Native:
     def _check_stages(self) -> None:
         """Refuse if SGLang would overwrite its schedulers' memory: see `_stages`."""
         facts = self._engine.facts
-        is_safe = facts.is_inside or (bool(facts.release) and facts.release < RANGES)
-        if self._options.is_by_stage and not is_safe:
+        if self._options.is_by_stage and not facts.is_inside:
             raise CaptureError(
                 f"sglang: by_stage: SGLang {facts.version or '(of an unknown release)'} overwrites "
                 "its schedulers' memory between two stages, and they may crash; launch it with "

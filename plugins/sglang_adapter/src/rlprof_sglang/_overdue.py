@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rlprof_sglang._refusals import profiler_part, read
+from rlprof_sglang._refusals import STOP, read
 
 _until = 0.0
 """Monotonic time until which the session may last; 0: forever, as it is somebody else's."""
@@ -31,5 +31,5 @@ def ends(part: Any) -> bool:
     """End an overdue session of a single scheduler; by stage, its own count ends it."""
     if not is_overdue(part) or read(part, "profile_by_stage"):
         return False
-    getattr(part, profiler_part().stop)()
+    getattr(part, STOP)()
     return True

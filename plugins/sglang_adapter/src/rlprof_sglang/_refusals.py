@@ -10,34 +10,17 @@ import time
 from importlib.util import find_spec
 from typing import Any
 
-import attrs
-
-_MANAGERS = "sglang.srt.managers"
+PART = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
+"""The part of a scheduler that has its profiler."""
+HANDLER = "_profile"
+"""Its method that answers a profile request."""
+STOP = "_stop_profile"
+"""Its method that ends a session, for a request or for the profiler itself at a step."""
 LONGEST_S = 3600
 
 ours_until = 0.0
 """Monotonic time until which a window of ours may be open, in any scheduler of the engine; the run
 that opened it may be gone."""
-
-
-@attrs.frozen
-class Part:
-    """Where a scheduler's profiler is."""
-
-    path: str
-    handler: str
-    """The method that answers a profile request."""
-    stop: str
-    """The method that ends a session, for a request or for the profiler itself at a step."""
-
-
-def profiler_part() -> Part:
-    """Return where the profiler is in this release."""
-    new = f"{_MANAGERS}.scheduler_components.profiler_manager"
-    if _is_there(new):
-        return Part(f"{new}.SchedulerProfilerManager", "_profile", "_stop_profile")
-    old = f"{_MANAGERS}.scheduler_profiler_mixin.SchedulerProfilerMixin"
-    return Part(old, "profile", "stop_profile")
 
 
 def _is_there(module: str) -> bool:
@@ -47,26 +30,20 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def part_of(scheduler: Any) -> Any:
-    """Return the object with the profiler's state: since 0.5.13 a part of the scheduler."""
-    return getattr(scheduler, "profiler_manager", scheduler)
-
-
 def read(owner: Any, name: str) -> Any:
     """Return attribute *name* of *owner*; None: this release does not have it, or it is None."""
     return getattr(owner, name, None)
 
 
 def kind(request: Any) -> str:
-    """Return the kind of *request*: its `req_type` since 0.5.15, its `type` before."""
-    found = read(request, "req_type") or read(request, "type")
+    """Return the kind of *request*."""
+    found = read(request, "req_type")
     return str(getattr(found, "name", found))
 
 
 def forward_ct(part: Any) -> int:
     """Return how many forward steps the scheduler has run."""
-    count = read(part, "get_forward_ct")
-    return int(count() if callable(count) else part.forward_ct)
+    return int(part.get_forward_ct())
 
 
 def is_busy(part: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The request to SGLang's own profiler for one window, with the fields that its release knows.
+"""The request to SGLang's own profiler for one window.
 
 Options that would end a scheduler are left out and reported, or refused if nothing else is asked.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_sglang._facts import EXACT
 from rlprof_sglang._words import MARK
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Request:
         return self.options.contents_of(self.tool)
 
     def fields(self, folder: Path, window: Window, target: Target) -> dict[str, Any]:
-        """Return the fields of the request, without those that this release does not know."""
+        """Return the fields of the request; leave out what this release does not know."""
         options, facts, contents = self.options, self.facts, self._contents
         replica = 0 if target.replica is None else target.replica
         wanted: dict[str, Any] = {
@@ -62,13 +61,10 @@ class Request:
             wanted["profile_by_stage"] = True
         if options.is_merged:
             wanted["merge_profiles"] = True
-        if options.detailed_annotations:
+        if options.detailed_annotations and facts.is_annotated:
             wanted["detailed_annotations"] = True
-        words = {"merge_profiles": "native_merge"}
-        for name in [name for name in wanted if not facts.takes(name)]:
-            del wanted[name]
-            if name != "profile_id":
-                self.unsupported[words.get(name, name)] = f"SGLang {facts.version} does not have it"
+        elif options.detailed_annotations:
+            self.unsupported["detailed_annotations"] = f"SGLang {facts.version} does not have it"
         if "flops" in contents:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
         if facts.is_npu:
@@ -149,6 +145,5 @@ class Request:
                 "rlprof in its schedulers can count from the start of the window"
             )
         if chosen.count is not None:
-            is_exact = not facts.release or facts.release >= EXACT
-            wanted["num_steps"] = chosen.count + (0 if is_exact else 1)
+            wanted["num_steps"] = chosen.count
             self.applied["iterations"] = {"count": chosen.count}

@@ -1,7 +1,7 @@
 """By stage: leaves a step between the end of one stage's session and the start of the next.
 
 When a range ends, torch writes into the session in which the range began. It does not check whether
-that session is over and its memory is freed. Since 0.5.14 SGLang runs each step in a range, and
+that session is over and its memory is freed. SGLang runs each step in a range, and
 inside it ends one session and begins the next. That overwrites a scheduler's memory: the scheduler
 dies at once, later, or not at all.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlprof_sglang._refusals import profiler_part, read
+from rlprof_sglang._refusals import STOP, read
 
 
 def waits(part: Any, batch: Any) -> bool:
@@ -25,6 +25,6 @@ def waits(part: Any, batch: Any) -> bool:
     is_of_prefill = 0 < part.profiler_prefill_ct <= most
     if mode.is_decode() and is_of_prefill:
         part.profiler_prefill_ct = most + 1
-        getattr(part, profiler_part().stop)(stage=type(mode).EXTEND)
+        getattr(part, STOP)(stage=type(mode).EXTEND)
         return True
     return bool(mode.is_prefill() and not is_of_prefill)

@@ -41,8 +41,7 @@ def install() -> None:
     from rlprof_sglang import _refusals
 
     HookRegistry.register(f"{_SCHEDULER}.get_internal_state", describe, HookType.AFTER)
-    part = _refusals.profiler_part()
-    HookRegistry.register(f"{part.path}.{part.handler}", asked, HookType.AROUND)
+    HookRegistry.register(f"{_refusals.PART}.{_refusals.HANDLER}", asked, HookType.AROUND)
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
@@ -62,7 +61,7 @@ def _said(scheduler: Any) -> dict[str, Any]:
     from rlprof_sglang import _guard, _overdue, _refusals
 
     number, coordinates = _numbered(scheduler)
-    part = _refusals.part_of(scheduler)
+    part = scheduler.profiler_manager
     return {
         "lacks": _lacks(scheduler, part),
         "number": number,
@@ -84,10 +83,9 @@ def _lacks(scheduler: Any, part: Any) -> list[str]:
     """Name what our hooks did not find in this release: SGLang only logs it, and goes on."""
     from rlprof_sglang import _refusals
 
-    known = _refusals.profiler_part()
     is_there = {
-        known.handler: hasattr(getattr(part, known.handler, None), "__wrapped__"),
-        known.stop: hasattr(part, known.stop),
+        _refusals.HANDLER: hasattr(getattr(part, _refusals.HANDLER, None), "__wrapped__"),
+        _refusals.STOP: hasattr(part, _refusals.STOP),
     }
     found = [f"{type(part).__name__}.{name}" for name, is_it in is_there.items() if not is_it]
     return found if callable(getattr(scheduler, _STEP, None)) else [*found, f"Scheduler.{_STEP}"]
@@ -132,7 +130,7 @@ def _obey(said: dict[str, Any], text: str) -> None:
     asked = _read(order) if isinstance(order, str) else {}
     verb, whose = asked.get("verb"), json.dumps([asked.get("run"), asked.get("window")])
     if verb == "begin" and _scheduler is not None:
-        part = _refusals.part_of(_scheduler)
+        part = _scheduler.profiler_manager
         if _refusals.is_armed(part):
             why = "somebody's session of SGLang's profiler will begin by itself; stop it first"
             _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
@@ -191,13 +189,12 @@ def _numbered(scheduler: Any) -> tuple[int, dict[str, int]]:
 
 
 def _ranks(scheduler: Any) -> dict[str, int]:
-    """Read the ranks and sizes from the scheduler; since 0.5.13, from a part of it."""
+    """Read the ranks and sizes from a part of the scheduler, or from the process (0.5.21)."""
     where = getattr(scheduler, "ps", None)
-    if where is None and not hasattr(scheduler, "tp_rank"):
+    if where is None:
         from sglang.srt.runtime_context import get_parallel
 
         where = get_parallel()
-    where = scheduler if where is None else where
 
     def read(name: str, usual: int) -> int:
         try:
