@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from _measure import machine, verdict
 
-from rlprof_nsys._arguments import LAUNCHER
+from rlprof_nsys._arguments import LAUNCHER, Asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def timed(argv: Sequence[str]) -> Cost:
 
 def recorded(home: Path) -> dict[str, Any]:
     """Run the program bare and under the launcher; return what it found."""
-    launcher = [*LAUNCHER, f"--nsys={NSYS}", "--trace=nvtx", "--"]
+    launcher = [*LAUNCHER, Asked("bench", str(NSYS), ("nvtx",)).text()]
     ranges: dict[str, list[float]] = {"none": [], "idle": []}
     for _ in range(PAIRS):
         ranges["none"].append(_told(home, [], "range")["range"])

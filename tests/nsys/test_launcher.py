@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlprof_nsys._arguments import LAUNCHER
+from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._mark import MARK, read_mark
 from tests.fakes import nsys as fake_nsys
 
@@ -43,15 +43,15 @@ def environment(tmp_path, **more):
     return {**env, "TMPDIR": str(temp), **more}
 
 
-def command(nsys, *more):
+def command(nsys, **more):
     path = nsys if isinstance(nsys, str) else nsys.path
-    return [*LAUNCHER, "--name=actor-0", f"--nsys={path}", "--trace=nvtx,ucx", *more, "--"]
+    return [*LAUNCHER, Asked("actor-0", path, ("nvtx", "ucx"), **more).text()]
 
 
-def launched(tmp_path, nsys, *program, more=(), code=0, env=None, text="words\n", cwd=None):
+def launched(tmp_path, nsys, *program, more=None, code=0, env=None, text="words\n", cwd=None):
     """Run *program* by the launcher to its end."""
     done = subprocess.run(
-        [*command(nsys, *more), *program],
+        [*command(nsys, **(more or {})), *program],
         env=env or environment(tmp_path),
         cwd=cwd,
         input=text,
@@ -113,8 +113,8 @@ def test_no_signal_is_ignored_that_python_ignores(nsys, tmp_path):
 
 def test_the_program_knows_its_session(nsys, tmp_path):
     """The mark says which, and what was refused; options that launch's help lacks are start's."""
-    more = ["--option=cuda-graph-trace=node", "--option=sample=cpu"]
-    said, _ = told(tmp_path, nsys, more=more)
+    options = {"cuda-graph-trace": "node", "sample": "cpu"}
+    said, _ = told(tmp_path, nsys, more={"options": options})
 
     mark = read_mark(said["env"])
     assert mark.session == f"rlprof-actor-0-{said['pid']}"
@@ -259,7 +259,7 @@ def test_only_the_variables_allowed_are_there(nsys, tmp_path):
     """What a report must not hold, the program does not have; what all programs need stays."""
     env = environment(tmp_path, MY_KEY="secret", RAY_JOB="1", RANK="0")
 
-    said, _ = told(tmp_path, nsys, env=env, more=["--env=", "--env=RAY_*"])
+    said, _ = told(tmp_path, nsys, env=env, more={"env": ("RAY_*",)})
 
     assert "secret" not in json.dumps(said["env"])
     assert said["env"]["RAY_JOB"] == "1"

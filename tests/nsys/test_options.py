@@ -8,7 +8,7 @@ import rlprof
 from rlprof import ConfigError
 from rlprof.config import Limits, check_config
 from rlprof_nsys import Nsys
-from rlprof_nsys._arguments import LAUNCHER, read_arguments
+from rlprof_nsys._arguments import LAUNCHER, Asked
 from tests.nsys.conftest import options
 
 
@@ -97,16 +97,14 @@ def test_what_is_traced_may_be_written_as_nsys_has_it():
 
 
 def test_the_launcher_stands_before_the_command():
-    """The prefix is a list of arguments, and says all that is asked; no shell reads it."""
+    """The prefix has one argument, which says all that is asked; no shell reads it."""
     launch = launched(options={"mpi-impl": "a b"}, env=["RAY_*"], trace="nvtx")
 
-    assert launch.argv_prefix == (
-        *LAUNCHER, "--name=actor-3", "--nsys=nsys",
-        "--trace=nvtx", "--option=mpi-impl=a b", "--env=", "--env=RAY_*", "--",
-    )  # fmt: skip
-    asked, command = read_arguments([*launch.argv_prefix[3:], "python", "a.py", "--", "-x"])
-    assert command == ["python", "a.py", "--", "-x"]
-    assert (asked.options, asked.env, asked.trace) == ({"mpi-impl": "a b"}, ("RAY_*",), ("nvtx",))
+    *command, said = launch.argv_prefix
+    assert tuple(command) == LAUNCHER
+    assert Asked.read(said) == Asked(
+        "actor-3", trace=("nvtx",), options={"mpi-impl": "a b"}, env=("RAY_*",)
+    )
 
 
 def test_who_attaches_starts_the_process_himself():

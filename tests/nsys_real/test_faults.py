@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 import rlprof
-from rlprof_nsys._arguments import LAUNCHER
+from rlprof_nsys._arguments import LAUNCHER, Asked
 from tests.nsys_real.between import install
 from tests.nsys_real.test_windows import (
     _alone,  # noqa: F401 -- a fixture
@@ -81,7 +81,7 @@ def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
 
     said = [
         subprocess.run(
-            [*LAUNCHER, f"--nsys={nsys}", "--trace=nvtx", "--", *tell],
+            [*LAUNCHER, Asked("tell", str(nsys), ("nvtx",)).text(), *tell],
             env={**env, **more}, cwd=tmp_path, text=True, check=True, timeout=120,
             stdout=subprocess.PIPE,
         ).stdout

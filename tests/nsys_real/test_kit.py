@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlprof_nsys._arguments import LAUNCHER
+from rlprof_nsys._arguments import LAUNCHER, Asked
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parent.parent.parent
@@ -19,8 +19,8 @@ def test_it_keeps_every_law_of_tools(nsys, tmp_path):
     """All tests of the kit pass; none of those that record is skipped."""
     done = subprocess.run(
         [
-            *LAUNCHER, f"--nsys={nsys}", "--trace=nvtx,osrt",
-            "--", sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
+            *LAUNCHER, Asked("kit", str(nsys), ("nvtx", "osrt")).text(),
+            sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q",
             f"--basetemp={tmp_path}/kit", "tests/nsys/test_conformance.py",
         ],
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,

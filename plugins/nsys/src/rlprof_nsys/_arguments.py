@@ -1,8 +1,8 @@
-"""The command line of the launcher, and how the tool writes it."""
+"""What the tool asks of the launcher: one argument, before the command of the program."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ _BOOT = """\
 import sys; sys.path.append(sys.path.pop(0)); \
 from rlprof_nsys.launcher import main; main(sys.argv[1:])"""
 LAUNCHER = (sys.executable, "-c", _BOOT)
-"""The command that starts the launcher, without its arguments."""
+"""The command that starts the launcher, without its argument."""
 
 
 @attrs.frozen
 class Asked:
-    """The launcher's arguments."""
+    """The launcher's argument."""
 
     name: str
     """A readable part of the session's name: `actor-0`."""
@@ -39,51 +39,16 @@ class Asked:
     window: str = ""
     """The range that delimits a window, in the form of `--nvtx-capture`; empty: none."""
 
-    def arguments(self) -> tuple[str, ...]:
-        """Return the arguments in the form that `read_arguments` reads."""
-        env = () if self.env is None else ("--env=", *(f"--env={name}" for name in self.env))
-        return (
-            f"--name={self.name}",
-            f"--nsys={self.nsys}",
-            f"--trace={','.join(self.trace)}",
-            *(f"--option={name}={value}" for name, value in self.options.items()),
-            *env,
-            *((f"--window={self.window}",) if self.window else ()),
-            "--",
-        )
+    @classmethod
+    def read(cls, text: str) -> Asked:
+        """Read the launcher's first argument; raise ValueError if it is none of ours."""
+        said = json.loads(text)
+        names = None if said["env"] is None else tuple(said["env"])
+        return cls(**{**said, "trace": tuple(said["trace"]), "env": names})
 
-
-def read_arguments(argv: list[str]) -> tuple[Asked, list[str]]:
-    """Return the launcher's arguments and the program's command."""
-    parser = argparse.ArgumentParser(
-        prog="rlprof_nsys.launcher",
-        usage="%(prog)s [options] -- COMMAND...",
-        description="Run COMMAND idle under nsys, so that windows of it can be recorded.",
-    )
-    parser.add_argument("--name", default="process", help="part of the session's name")
-    parser.add_argument(
-        "--nsys", default="nsys", help="the nsys program: its path, or a name on PATH"
-    )
-    parser.add_argument("--trace", default="nvtx,cuda,osrt", help="the APIs that nsys traces")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument(
-        "--env", action="append", metavar="NAME", help="let COMMAND see this variable"
-    )
-    parser.add_argument("--window", default="", metavar="RANGE@DOMAIN")
-    cut = argv.index("--") if "--" in argv else len(argv)
-    command = argv[cut + 1 :]
-    given = parser.parse_args(argv[:cut])
-    if not command:
-        parser.error("no COMMAND to run; write it after --")
-    asked = Asked(
-        name=given.name,
-        nsys=given.nsys,
-        trace=tuple(filter(None, given.trace.split(","))),
-        options=dict(pair.partition("=")[::2] for pair in given.option),
-        env=None if given.env is None else tuple(filter(None, given.env)),
-        window=given.window,
-    )
-    return asked, command
+    def text(self) -> str:
+        """Return the launcher's first argument."""
+        return json.dumps(attrs.asdict(self))
 
 
 def launch_of(target: Target, options: NsysOptions) -> Launch | None:
@@ -114,7 +79,7 @@ def launch_of(target: Target, options: NsysOptions) -> Launch | None:
         env=options.env,
         window=f"{RANGE}@{DOMAIN}" if options.mode == "range" and options.range == "nvtx" else "",
     )
-    prefix = (*LAUNCHER, *asked.arguments())
+    prefix = (*LAUNCHER, asked.text())
     return Launch(
         argv_prefix=prefix,
         runtime_env={"py_executable": shlex.join([*prefix, sys.executable])},

@@ -1,4 +1,4 @@
-"""`python -m rlprof_nsys.launcher [OPTIONS] -- COMMAND...`: executes the command under nsys.
+"""The launcher, `argv_prefix` of a launch: it executes the command after it under nsys.
 
 nsys records a process by the variables it starts with. So a separate process, the keeper, has nsys
 launch a stand-in, and the launcher executes the program with the stand-in's variables. The program
@@ -18,7 +18,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from rlprof_nsys._arguments import LAUNCHER, Asked, read_arguments
+from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._keeper import Life, keep
 from rlprof_nsys._launch import START_S
 from rlprof_nsys._mark import MARK, Mark
@@ -38,7 +38,7 @@ _NEEDED = (
 
 def main(argv: list[str]) -> NoReturn:
     """Start the keeper, and execute the command under nsys."""
-    asked, command = read_arguments(argv)
+    asked, command = Asked.read(argv[0]), argv[1:]
     given = dict(os.environ)
     chosen = _choose_variables(given, asked.env)
     if chosen != given:  # restart: nsys reads the variables that its ancestors started with
@@ -125,7 +125,3 @@ def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
             sys.stderr.write(f"{command[0]}: {exc.strerror}\n")
             sys.stderr.flush()
         os._exit(127 if isinstance(exc, FileNotFoundError) else 126)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
