@@ -90,21 +90,6 @@ def test_a_profiler_of_training_goes_on(library, path, tmp_path, monkeypatch, wh
     assert library.profiles == []
 
 
-# failures.md: npu-profiled
-@torch
-def test_a_profiler_that_training_begins_in_a_window_is_noted(library, path, tmp_path):
-    """Two at once lose events, so the window is partial, also when the other has ended."""
-    tool = started()
-    tool.start(WINDOW, TARGET, tmp_path)
-    path._prof_path = "elsewhere"
-    tool.stop()
-
-    assert library.profiles[0].calls == ["start", "step", "stop"]
-    assert json.loads((tmp_path / "npu.json").read_text())["missing"] == [
-        "training used a profiler of torch_npu in the window, and two at once lose events"
-    ]
-
-
 # failures.md: npu-options
 @torch
 def test_an_old_release_is_asked_what_it_knows(library, tmp_path):
@@ -196,20 +181,6 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, tmp_path, monk
         "though torch_npu calls it done"
     )
     assert [one.command for one in found if one.command] == []
-
-
-# failures.md: npu-analysis
-@torch
-def test_raw_data_that_were_cut_are_said(library, tmp_path):
-    """A raw file that is shorter than the window left it makes a part of it."""
-    raw, out = recorded(tmp_path)
-    (file,) = raw.glob("*_ascend_pt/FRAMEWORK/torch.op_range")
-    file.write_text("half")
-
-    found = Npu().export(CAPTURE, raw, out)
-
-    assert found[0].status == "partial"
-    assert found[0].note == "raw data were lost after the window had ended"
 
 
 # failures.md: npu-analysis

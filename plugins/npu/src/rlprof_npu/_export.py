@@ -34,10 +34,9 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     said, lost = list(notes.get("said", ())), list(notes.get("missing", ()))
     if made is None:
         raise CaptureError("; ".join(lost) or "torch_npu left no raw data")
-    if "sizes" not in notes:
+    if "has_ended" not in notes:
         lost.append(_revive(made, notes))
-    elif not (_raw.is_as_left(made, notes["sizes"]) and _raw.give_rank(made, notes["rank"])):
-        lost.append("raw data were lost after the window had ended")
+    elif not _raw.give_rank(made, notes["rank"]):
         _raw.rebuild_info(made, notes)
     found: list[Artifact] = []
     is_analysed = notes["analysis"] == "after"
@@ -89,7 +88,7 @@ def _analysed(made: Path, notes: dict[str, Any]) -> tuple[Path, list[str]]:
     if not missing and not why:
         return made, []
     failure = f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"
-    if "sizes" in notes or set(wanted) != {"cpu", "npu"} or not _raw.host_bytes(made):
+    if "has_ended" in notes or set(wanted) != {"cpu", "npu"} or not _raw.host_bytes(made):
         return made, [failure]
     # CANN cannot read what a killed process left of the device; the host's part can be read.
     alone = _raw.host_alone(made, notes)

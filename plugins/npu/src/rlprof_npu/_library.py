@@ -15,7 +15,6 @@ from rlprof_npu._options import DOMAIN, LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from rlprof_npu._options import NpuOptions
 
@@ -76,23 +75,10 @@ def is_recording(torch: Any) -> bool:
     """Whether a profiler of torch or torch_npu records in this process."""
     if torch.autograd.profiler._is_profiler_enabled or torch._C._autograd._profiler_enabled():
         return True
-    return any(getattr(one, "is_prof_inited", False) for one in _paths())
-
-
-def was_alone(folder: Path) -> bool:
-    """Whether torch_npu still records in *folder*, so that no other began or ended there."""
-    return all(
-        getattr(one, "is_prof_inited", True)
-        and str(getattr(one, "_prof_path", folder)).startswith(str(folder))
-        for one in _paths()
-    )
-
-
-def _paths() -> list[Any]:
-    """Return the one object that knows torch_npu's folder, if it has recorded yet."""
     module: Any = sys.modules.get("torch_npu.profiler._profiler_path_creator")
     made: Any = getattr(getattr(module, "ProfPathCreator", None), "_instance", None)
-    return list(made.values()) if isinstance(made, dict) else []
+    paths = made.values() if isinstance(made, dict) else ()
+    return any(getattr(one, "is_prof_inited", False) for one in paths)
 
 
 def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], dict[str, str]]:

@@ -1,7 +1,6 @@
 """The folder that torch_npu leaves of a window: its parts, and their names.
 
-torch_npu never reports a missing part, so rlprof looks when a window ends and again before the
-analysis: in between disks fill up and processes die.
+torch_npu never reports a missing part, so rlprof looks when a window ends.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ _INFO = re.compile(r"profiler_info(?:_\d+)?\.json")
 _STAMP = re.compile(r"_(\d{14,20})_ascend_pt$")
 _ERROR = re.compile(r"\[ERROR\](?:[^\n]*?\.py:)?([^\n]*)")
 _LONGEST = 300
-_MADE_LATER = (OUTPUT, "logs")
-"""Folders that an analysis makes; they are not raw data."""
 
 
 def first_error(text: str) -> str:
@@ -73,23 +70,6 @@ def _info_of(made: Path) -> Path | None:
     """Return the file by which torch_npu and other readers know a window."""
     found = (path for path in sorted(made.iterdir()) if _INFO.fullmatch(path.name))
     return next((path for path in found if path.is_file()), None)
-
-
-def sizes_of(made: Path) -> dict[str, int]:
-    """Return the size of every raw file, by its path in torch_npu's folder."""
-    return {
-        str(file.relative_to(made)): file.stat().st_size
-        for file in sorted(made.rglob("*"))
-        if file.is_file()
-        and file.relative_to(made).parts[0] not in _MADE_LATER
-        and not _INFO.fullmatch(file.name)  # renamed by us
-    }
-
-
-def is_as_left(made: Path, sizes: Mapping[str, int]) -> bool:
-    """Whether every raw file still has the size it had when the window ended."""
-    now = sizes_of(made)
-    return all(now.get(name) == size for name, size in sizes.items())
 
 
 def give_rank(made: Path, rank: int) -> bool:

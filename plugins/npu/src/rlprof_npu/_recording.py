@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
 from rlprof_npu._forks import guard_forks
-from rlprof_npu._library import experimental, was_alone
+from rlprof_npu._library import experimental
 from rlprof_npu._notes import write_notes
 from rlprof_npu._options import DOMAIN
-from rlprof_npu._raw import CLOCK_MARK, find_folder, missing_in, sizes_of
+from rlprof_npu._raw import CLOCK_MARK, find_folder, missing_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -151,7 +151,7 @@ class NpuRecording:
         profile, self._profile = self._profile, None
         if profile is None:
             return
-        is_shared, is_elsewhere = not was_alone(self._folder), self._is_elsewhere
+        is_elsewhere = self._is_elsewhere
         try:
             self._close_ranges()
             self._mark()
@@ -162,17 +162,12 @@ class NpuRecording:
                 self._leave_running()
         made = find_folder(self._folder)
         missing = missing_in(made, self._options.activities)
-        if is_shared:
-            missing.append(
-                "training used a profiler of torch_npu in the window, and two at once lose events"
-            )
         if is_elsewhere:
             missing.append("it ended on another thread than it began on, so events may be missing")
         said = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
         if unconfirmed := ", ".join(self._options.unconfirmed):
             said.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
-        self._notes |= {"missing": missing, "said": said}
-        self._notes["sizes"] = {} if made is None else sizes_of(made)
+        self._notes |= {"missing": missing, "said": said, "has_ended": True}
         write_notes(self._folder, self._notes)
         if made is None:
             raise CaptureError(missing[0])
