@@ -164,13 +164,3 @@ def test_every_field_is_given_by_name(library):
         "mstx": True,
         "mstx_domain_include": ["mine", "rlprof"],
     }
-
-
-@torch
-def test_a_mode_that_is_not_ours_is_said(library, tmp_path):
-    """Verl's `discrete: false` in a window of a phase is recorded, and said not to be so."""
-    recording = started(NpuOptions(discrete=False)).start(WINDOW, TARGET, tmp_path)
-
-    assert recording.unsupported == {
-        "discrete": "windows are made by the config; set mode: continuous"
-    }

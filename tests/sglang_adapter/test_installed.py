@@ -11,7 +11,7 @@ import pytest
 
 import rlprof
 from rlprof_sglang import Sglang, _installed
-from rlprof_sglang._facts import release
+from tests.sglang_adapter.history import number
 
 
 @pytest.fixture(name="installed")
@@ -74,8 +74,8 @@ def test_without_sglang_it_is_said_where_to_install(monkeypatch):
 def test_a_release_nobody_has_read_is_warned_of(installed):
     """The newest that was read is the newest in the record of releases."""
     releases = json.loads(Path(__file__).with_name("signatures.json").read_bytes())
-    newest = max(release(one.split("==")[1]) for one in releases)
-    assert release(_installed.NEWEST) == newest
+    newest = max(map(number, releases))
+    assert number(f"sglang=={_installed.NEWEST}") == newest
 
     installed("99.1.0")
 

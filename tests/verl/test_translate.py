@@ -86,7 +86,7 @@ def test_what_a_role_says_of_its_tool_becomes_its_options():
     torch = {"torch": {"contents": ["cpu", "stack"]}}
     assert config["roles"]["actor"]["options"] == torch | memory
     assert config["roles"]["critic"] == {"ranks": [1, 3], "options": memory}
-    assert config["roles"]["rollout"]["options"]["vllm"] == {"profile_token_end": 9}
+    assert config["roles"]["rollout"]["options"]["vllm"] == {"iterations": {"skip": 0, "count": 9}}
 
 
 def test_own_keys_go_over_those_of_verl():

@@ -121,8 +121,6 @@ class NpuOptions:
     data are kept for an analysis elsewhere."""
     analysis_timeout_s: float = _field(partial(_number, "seconds, more than 0", 1e-3), 540.0)
     """The time limit of the analysis; it must be less than `limits.export_timeout_s`."""
-    discrete: bool | None = None
-    """verl's word for `mode`; the manifest reports a window of the other kind."""
 
     @property
     def activities(self) -> tuple[str, ...]:

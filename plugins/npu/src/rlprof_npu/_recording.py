@@ -73,10 +73,6 @@ class NpuRecording:
             "phases": self._mark_range.__name__.removeprefix("_as_"),
             "torch_npu": str(torch_npu.__version__),
         }
-        is_discrete = window.phase is not None
-        if options.discrete not in (None, is_discrete):
-            mode = "discrete" if options.discrete else "continuous"
-            self.unsupported["discrete"] = f"windows are made by the config; set mode: {mode}"
         self._notes: dict[str, Any] = {
             "rank": target.rank,
             "applied": self.applied,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,9 +10,6 @@ from rlprof_sglang._words import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-ANNOTATED = (0, 5, 19)
-"""The release that first takes `detailed_annotations` in a profile request."""
 
 
 @attrs.frozen
@@ -46,11 +42,6 @@ class Facts:
     """Whether that session is of a run that is gone, so that nobody will end it."""
 
     @property
-    def release(self) -> tuple[int, ...]:
-        """The version to compare: (0, 5, 21); (0, 5, 3, 2) for `0.5.3.post2`; () if unknown."""
-        return release(self.version)
-
-    @property
     def workers(self) -> int:
         """Number of its schedulers."""
         return self.tp * self.pp * (1 if self.has_dp_attention else self.dp)
@@ -59,17 +50,6 @@ class Facts:
     def is_npu(self) -> bool:
         """Whether SGLang's torch.profiler is torch_npu's."""
         return self.device == "npu"
-
-    @property
-    def is_annotated(self) -> bool:
-        """Whether a profile request takes `detailed_annotations`; yes if that is unknown."""
-        return not self.release or self.release >= ANNOTATED
-
-
-def release(version: str) -> tuple[int, ...]:
-    """Return a version to compare."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?", version)
-    return tuple(int(part) for part in found.groups() if part) if found else ()
 
 
 def seen(handle: Any) -> Facts:

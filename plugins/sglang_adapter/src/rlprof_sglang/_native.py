@@ -83,7 +83,7 @@ class Native:
         return self._folder
 
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
-        """Start it, with the fields that its release knows."""
+        """Start it."""
         self._check_version_2()
         self._check_stages()
         self._folder = self._made(below, window, run_id)
@@ -186,11 +186,7 @@ class Native:
 
     async def _ended(self) -> str:
         """Report that somebody ended our session; a session that runs now is not ours to end."""
-        if not self._engine.facts.is_inside:
-            return ""
-        said: list[Any] = []
-        with suppress(Exception):  # the engine is gone
-            said = [state.get(STATE) or {} for state in await self._engine.states()]
+        said = await self._states()
         on = [one.get("session") for one in said if one.get("profiling")]
         if on and str(self._folder) not in on:
             return "somebody ended our session and began another, which is still on"
@@ -200,23 +196,25 @@ class Native:
 
     async def _refused(self) -> bool:
         """Whether our code in the schedulers refused; keep the reason in `whys`."""
+        said = await self._states()
+        self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
+        return bool(self.whys)
+
+    async def _states(self) -> list[dict[str, Any]]:
+        """Return what our code in the schedulers says; empty if it is not there."""
         if self._engine.facts.is_inside:
             with suppress(Exception):  # the engine is gone
-                said = [state.get(STATE) or {} for state in await self._engine.states()]
-                self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
-        return bool(self.whys)
+                return [state.get(STATE) or {} for state in await self._engine.states()]
+        return []
 
     async def _ask_of_it(self) -> None:
         """Ask for the number of steps, because a scheduler without steps may leave no trace.
 
         Also report the errors that our code caught there.
         """
-        if not self._engine.facts.is_inside:
-            return
-        with suppress(Exception):  # the engine is gone
-            said = [state.get(STATE) or {} for state in await self._engine.states()]
-            self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
-            self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
+        said = await self._states()
+        self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
+        self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
 
     async def _all_are_there(self) -> None:
         """Wait for the files of ranks that write after the stop is answered."""

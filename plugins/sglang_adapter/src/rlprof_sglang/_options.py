@@ -46,8 +46,6 @@ class SglangOptions:
     """Let SGLang also merge all ranks into one file. It merges on the scheduler's own thread, so
     every request waits, and it needs 5 bytes of memory per byte of the traces. `rlprof export --to
     timeline` merges elsewhere."""
-    detailed_annotations: bool = False
-    """Let SGLang's own spans show the sequence lengths of each step (since 0.5.19)."""
     activities: tuple[str, ...] | None = attrs.field(default=None, validator=_known)
     """What SGLang's own profiler records, by its names; none: CPU, and GPU if there is one."""
     profiler_dir: str | None = None
@@ -160,7 +158,6 @@ class SglangOptions:
             "contents": bool(self.contents),
             "by_stage": self.is_by_stage,
             "native_merge": self.is_merged,
-            "detailed_annotations": self.detailed_annotations,
             "activities": self.activities is not None,
         }
         return tuple(name for name, is_asked in asked.items() if is_asked)

@@ -47,7 +47,7 @@ class Request:
         return self.options.contents_of(self.tool)
 
     def fields(self, folder: Path, window: Window, target: Target) -> dict[str, Any]:
-        """Return the fields of the request; leave out what this release does not know."""
+        """Return the fields of the request."""
         options, facts, contents = self.options, self.facts, self._contents
         replica = 0 if target.replica is None else target.replica
         wanted: dict[str, Any] = {
@@ -61,15 +61,11 @@ class Request:
             wanted["profile_by_stage"] = True
         if options.is_merged:
             wanted["merge_profiles"] = True
-        if options.detailed_annotations and facts.is_annotated:
-            wanted["detailed_annotations"] = True
-        elif options.detailed_annotations:
-            self.unsupported["detailed_annotations"] = f"SGLang {facts.version} does not have it"
         if "flops" in contents:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
         if facts.is_npu:
             self._tell_of_npu(wanted)
-        said = ("activities", "with_stack", "record_shapes", "detailed_annotations")
+        said = ("activities", "with_stack", "record_shapes")
         self.applied |= {name: wanted[name] for name in said if name in wanted}
         self._count(wanted)
         return wanted

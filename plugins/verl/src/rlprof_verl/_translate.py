@@ -136,10 +136,14 @@ def _add_rollout(
     roles["rollout"]["engine"] = engine
     section = f"{SECTIONS['rollout']}.tool_config.torch"
     words = ("profile_token_start", "profile_token_end")
-    given = {word: value for word in words if (value := at(verl, f"{section}.{word}")) is not None}
-    if given:
-        roles["rollout"].setdefault("options", {})[engine] = given
+    first, end = (at(verl, f"{section}.{word}") for word in words)
+    if isinstance(end, int):
+        steps = {"skip": first or 0, "count": end - (first or 0)}
+        roles["rollout"].setdefault("options", {})[engine] = {"iterations": steps}
         found.keys[f"roles.rollout.options.{engine}"] = section
+        found.notes.append(f"{section}.{words[1]}: read as engine steps of each window, not tokens")
+    elif first is not None:
+        found.notes.append(f"{section}.{words[0]}: not applied without {words[1]}")
 
 
 def _mode(

@@ -66,8 +66,8 @@ def _wanted(
         "torch_profiler_dump_cuda_time_total": False,
         "ignore_frontend": True,
     }
-    if options.chosen is not None:
-        wanted |= native_iterations(options.chosen)
+    if options.iterations is not None:
+        wanted |= native_iterations(options.iterations)
     return wanted
 
 

@@ -53,7 +53,7 @@ class Native:
         self, engine: Engine, handle: Any, options: VllmOptions, contents: Sequence[str]
     ) -> None:
         self._engine = engine
-        self._iterations = options.chosen
+        self._iterations = options.iterations
         wanted = options.profiler_dir
         self._profiler_dir = None if wanted is None else str(Path(wanted).expanduser().absolute())
         self._contents = contents

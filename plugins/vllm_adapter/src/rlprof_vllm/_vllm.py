@@ -118,7 +118,7 @@ class Vllm:
                 "nothing has called it; make it in a coroutine, or attach it with loop="
             )
         await _check_awake(engine)
-        said = EngineRecording(applied={"way": self._way}, unsupported=dict(options.foreign))
+        said = EngineRecording(applied={"way": self._way})
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "workers")
         self._answers = {}
@@ -126,8 +126,8 @@ class Vllm:
             self._answers = {"began": await self._tell(workers.begin(window))}
             recording = answers_in(self._answers["began"], "recording", _NOBODY)
             said.applied["workers"] = [one["worker"] for one in recording]
-            if options.chosen is not None:
-                said.applied["iterations"] = attrs.asdict(options.chosen)
+            if options.iterations is not None:
+                said.applied["iterations"] = attrs.asdict(options.iterations)
         else:
             native = Native(engine, handle, options, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
@@ -182,7 +182,7 @@ class Vllm:
         """Send an order to the workers; return the answers of all, or of the first replica's."""
         if self._engine is None:
             return []
-        chosen = self.options.chosen
+        chosen = self.options.iterations
         said = {"order": order, "iterations": {} if chosen is None else attrs.asdict(chosen)}
         try:
             found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
