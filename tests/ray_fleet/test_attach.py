@@ -67,8 +67,8 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"rollout": [actor]}, "attach: rollout: say how to reach its engine"),
         ({"actor": [Replica(actor)]}, "roles.actor: names no engine"),
         (
-            {"rollout": [Replica(7, via="methods")]},
-            "attach: rollout: via methods: expected an actor, got 7",
+            {"rollout": [Replica(7, via="actor:engine")]},
+            "attach: rollout: via actor:engine: expected an actor, got 7",
         ),
     ]
 
@@ -85,7 +85,7 @@ def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(ray, spawn, confi
 
     with caplog.at_level(logging.WARNING, "rlprof"):
         with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
-            fleet.attach(actor=[actor], rollout=[Replica(server, via="methods")])
+            fleet.attach(actor=[actor], rollout=[Replica(server, via="actor:engine")])
             for step in fleet.steps((1,)):
                 with fleet.phase("update"):
                     ray.get(actor.update.remote(step))
@@ -108,14 +108,13 @@ def test_an_attribute_that_is_not_there_is_said_at_each_window(ray, spawn, confi
     assert "Server has no attribute 'enginee'" in " ".join(capture.notes)
 
 
-@pytest.mark.parametrize("via", ["actor:engine", "methods"])
-def test_an_engine_of_an_event_loop_is_asked_on_it(ray, spawn, config, via):
-    """In an async actor the loop is the actor's own; by methods, coroutines stay coroutines."""
+def test_an_engine_of_an_event_loop_is_asked_on_it(ray, spawn, config):
+    """In an async actor the loop is the actor's own."""
     servers = [spawn(AsyncServer) for _ in (0, 1)]
 
     given = config(steps=[2], roles={"rollout": ROLES["rollout"] | {"engine": "awaiting"}})
     with rlprof_ray.Fleet(given) as fleet:
-        fleet.attach(rollout=[Replica(server, via=via) for server in servers])
+        fleet.attach(rollout=[Replica(server, via="actor:engine") for server in servers])
         train(ray, fleet, servers)
 
     run = rlprof.read(fleet.run_dir)

@@ -13,7 +13,7 @@ from rlprof.errors import ConfigError, shown
 from rlprof.types import Target
 from rlprof_ray._loop import is_async
 from rlprof_ray._member import aside, is_ordered
-from rlprof_ray._replica import Methods, Replica, numbered
+from rlprof_ray._replica import Replica, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +77,7 @@ def _is_actor(one: Any) -> bool:
 
 def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
     if any(map(_is_actor, everyone)):
-        how = 'Replica(actor, via="actor:ATTRIBUTE") or Replica(actor, via="methods")'
+        how = 'Replica(actor, via="actor:ATTRIBUTE")'
         raise ConfigError([f"attach: {role}: say how to reach its engine: {how}"])
     replicas = numbered(everyone)
     world = max((max(one.ranks or (0,)) for one in replicas), default=0) + 1
@@ -86,11 +86,10 @@ def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
         ranks = one.ranks or ()
         target = Target(role, ranks[0], world, replica=number, coordinates=one.coordinates)
         is_member = one.attribute is not None
-        if (is_member or one.via == "methods") and not _is_actor(one.handle):
+        if is_member and not _is_actor(one.handle):
             what = shown(one.handle)
             raise ConfigError([f"attach: {role}: via {one.via}: expected an actor, got {what}"])
-        handle = Methods(one.handle) if one.via == "methods" else one.handle
-        found.append(Given(handle, target, ranks, is_member, one.attribute))
+        found.append(Given(one.handle, target, ranks, is_member, one.attribute))
     return found
 
 
