@@ -1,8 +1,7 @@
 """Place Kineto's relative times on the wall clock, and prove it with marks.
 
-Three generations: up to torch 2.3 `ts` is absolute; from 2.4 it is relative to
-`baseTimeNanoseconds`, which stands behind the events until 2.6 and before them from 2.7. The mark
-is a span the plugin records with the wall clock read on both sides of it.
+`ts` is relative to `baseTimeNanoseconds`, which stands behind the events until torch 2.6 and before
+them from 2.7. The mark is a span the plugin records with the wall clock read on both sides of it.
 """
 
 from __future__ import annotations
@@ -22,9 +21,7 @@ if TYPE_CHECKING:
 CLOCK_MARK = "rlprof.clock"
 
 _BLOCK = 2 << 20
-_ABSOLUTE_US = 10**14  # 1973; relative ts start anew every three months, below 10**13
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
-_TS = re.compile(r'"ts"\s*:\s*(\d{1,19})')
 _MICROSECONDS = re.compile(r"(\d{1,18})(?:\.(\d{1,9}))?")
 _EXACT = json.JSONDecoder(parse_int=str, parse_float=str)
 
@@ -84,14 +81,10 @@ def _nanoseconds(text: object) -> int | None:
     return int(found[1]) * 1000 + int(f"{found[2] or ''}000"[:3]) if found else None
 
 
-def place_clock(
-    base: int | None, text: str, spans: Spans, marks: Spans
-) -> tuple[int | None, int | None, str]:
-    """Return epoch_ns, error_ns and in words how they were found; *text* holds some events."""
+def place_clock(base: int | None, spans: Spans, marks: Spans) -> tuple[int | None, int | None, str]:
+    """Return epoch_ns, error_ns and in words how they were found."""
     if base is not None:
         epoch, how = base, "baseTimeNanoseconds plus ts"
-    elif any(int(ts) > _ABSOLUTE_US for ts in _TS.findall(text)):
-        epoch, how = 0, "ts is absolute"
     elif spans:
         epoch, how = marks[0][0] - spans[0][0], "ts set by the first mark, its base is missing"
     else:

@@ -68,7 +68,7 @@ def finish(raw: Path, out: Path, *, header: Mapping[str, object], marks: Spans =
         raise ValueError(why) from None
     spans = mark_spans(raw) if marks else []
     base = base_in(raw, text.head)
-    clock = place_clock(base, first.decode("utf-8", "replace"), spans, marks)
+    clock = place_clock(base, spans, marks)
     found.epoch_ns, found.error_ns, found.clock = clock
     own = {name: getattr(found, name) for name in ("epoch_ns", "error_ns", "clock")}
     with whole(out) as packed:

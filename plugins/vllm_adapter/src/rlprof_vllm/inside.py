@@ -86,9 +86,6 @@ def range_name(output: Any = None, *_: Any, **__: Any) -> str:
         found = compute_iteration_details(output)
         first, second = found.num_ctx_requests, found.num_ctx_tokens
         third, fourth = found.num_generation_requests, found.num_generation_tokens
-    except Exception:  # until 0.12 vLLM had no such names, and internals may change
-        tokens = dict(getattr(output, "num_scheduled_tokens", None) or {})
-        new = {request.req_id for request in getattr(output, "scheduled_new_reqs", None) or ()}
-        first, second = len(new), sum(n for name, n in tokens.items() if name in new)
-        third, fourth = len(tokens) - first, sum(tokens.values()) - second
+    except Exception:  # internals of vLLM may change
+        first = second = third = fourth = "?"
     return f"execute_context_{first}({second})_generation_{third}({fourth})"
