@@ -29,13 +29,6 @@ if sys.argv[1] == "export":
     if open(sys.argv[-1], "rb").read(4) == b"hang":
         time.sleep(60)
     shutil.copy({database!r}, words["--output"])
-elif "--help-reports" in sys.argv:
-    print("  nvtx_sum[:<x>] -- NVTX\\n  cuda_gpu_kern_sum -- Kernels\\n  other -- Other")
-elif sys.argv[1] == "stats":
-    for word in sys.argv:
-        if word.startswith("--report="):
-            with open(words["--output"] + "_" + word.partition("=")[2] + ".csv", "w") as file:
-                file.write("Name\\nupdate\\n" if "nvtx" in word else "")
 """
 
 
@@ -98,13 +91,12 @@ def states(made):
     return {suffix: (one.kind, one.status, one.note) for suffix, one in made.items()}
 
 
-def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw):
-    """The trace says whose it is, the report is the recorded file, no table is empty."""
+def test_a_report_becomes_a_trace_and_itself(export, nsys, tmp_path, raw):
+    """The trace says whose it is, the report is the recorded file."""
     made = export(nsys=str(nsys), bytes=6, spans=2, version="2023.4.4.54")
     assert states(made) == {
         "trace.json.gz": ("trace", "whole", ""),
         "nsys-rep": ("files", "whole", ""),
-        "nvtx_sum.csv": ("files", "whole", ""),
     }
     with gzip.open(tmp_path / "out" / made["trace.json.gz"].path) as stream:
         header = json.load(stream)["rlprof"]
@@ -115,7 +107,6 @@ def test_a_report_becomes_a_trace_itself_and_tables(export, nsys, tmp_path, raw)
     assert header["target"]["rank"] == 1
     assert header["window"]["start_step"] == 3
     assert (tmp_path / "out" / made["nsys-rep"].path).read_bytes() == b"report"
-    assert (tmp_path / "out" / made["nvtx_sum.csv"].path).read_text() == "Name\nupdate\n"
     assert (raw / "report.nsys-rep").exists()
 
 
@@ -137,7 +128,7 @@ def test_without_nsys_its_sqlite_will_do(export, nowhere, raw, database):
     made = export(nsys="/elsewhere/nsys")
     assert states(made) == {
         "trace.json.gz": ("trace", "whole", ""),
-        "nsys-rep": ("files", "whole", "no tables: there is no nsys on this host"),
+        "nsys-rep": ("files", "whole", ""),
     }
 
 

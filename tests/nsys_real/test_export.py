@@ -87,15 +87,12 @@ def _traces(windows, tmp_path_factory):
     return found
 
 
-def test_each_report_becomes_a_whole_trace_and_tables(traces):
-    """The trace, the report and the tables of what was recorded are there, and whole."""
-    suffixes = ["trace.json.gz", "nsys-rep", "nvtx_sum.csv", "osrt_sum.csv"]
-    for made, _, _, out in traces:
+def test_each_report_becomes_a_whole_trace(traces):
+    """The trace and the report are there, and whole."""
+    suffixes = ["trace.json.gz", "nsys-rep"]
+    for made, _, _, _ in traces:
         assert [one.path.removeprefix(f"{CAPTURE.stem}.") for one in made] == suffixes
-        assert [(one.status, one.note) for one in made] == [("whole", "")] * 4
-        table = (out / made[2].path).read_text().splitlines()
-        assert table[0].startswith("Time (%),Total Time (ns),Instances")
-        assert f"{RANGES}" in next(line for line in table if "main" in line).split(",")
+        assert [(one.status, one.note) for one in made] == [("whole", "")] * 2
 
 
 def test_all_ranges_are_there_with_their_payload(traces):

@@ -124,7 +124,7 @@ def test_each_window_is_a_whole_report(nsys, tmp_path, alone):
 
 # failures.md: nsys-quiet
 def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
-    """`nsys stats` runs Python files of the folder it is called in, so that is another.
+    """Neither nsys nor rlprof runs a Python file of that folder.
 
     Where `run_dir` is relative, as it is by default, its files are found all the same.
     """
@@ -137,7 +137,6 @@ def test_no_file_of_the_folder_it_trains_in_is_run(nsys, tmp_path):
 
     assert process.returncode == 0
     assert [capture.state for capture in captures(home)] == ["whole"]
-    assert len(list((home / "runs").rglob("*.nvtx_sum.csv"))) == 1
     assert {file.name for file in project.iterdir()} == {"train.py", "nvtx_sum.py"}
 
 

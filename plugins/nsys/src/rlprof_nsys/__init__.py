@@ -5,7 +5,7 @@ the stand-in `_shim` · `_nsys` is the tool, `_options` its options · `_session
 window, `_shared` shares the window among the processes of a session, `_report` waits for the
 report, `_notes` stores the window's notes · `_ranges` and `_self_test`: NVTX ranges · `_program`:
 the installed nsys · `_mark`: what the launcher passes to the tool · `_export` exports a report:
-`_convert` has nsys turn the report into SQLite and tables, `_sqlite` reads the SQLite row by row,
+`_convert` has nsys turn the report into SQLite, `_sqlite` reads the SQLite row by row,
 `_host_events` and `_device_events` turn rows into events, `_tracks` assigns their tracks, and
 `_trace` writes the trace.
 """

@@ -1,23 +1,15 @@
-"""Conversions by nsys: raw data to a report, a report to SQLite, and SQLite to tables."""
+"""Conversions by nsys: raw data to a report, and a report to SQLite."""
 
 from __future__ import annotations
 
-import re
-import shutil
 from typing import TYPE_CHECKING
 
-from rlprof_nsys._program import HELP_S, Program, find_nsys, run
+from rlprof_nsys._program import Program, find_nsys, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_TABLES = (
-    "nvtx_sum", "cuda_api_sum", "cuda_gpu_kern_sum", "cuda_gpu_mem_time_sum",
-    "cuda_gpu_mem_size_sum", "osrt_sum",
-)  # fmt: skip
-"""The tables to request from `nsys stats`."""
-_LISTED = re.compile(r"^\s+([a-z0-9_]+)(?:\[.*\])? -- ", re.MULTILINE)
 _LEAST_S, _PER_MB_S = 60.0, 10.0
 """A report of 11 MB took 19 s to import and 4 s to export on a busy machine."""
 
@@ -56,28 +48,6 @@ def to_sqlite(program: Program, report: Path, database: Path) -> None:
     said = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
     if said.code != 0 or not _size(database):
         raise ConversionError(f"nsys export: {_reason(said.code, said.sentence)}")
-
-
-def tables_of(program: Program, database: Path, out: Path, stem: str) -> tuple[list[Path], str]:
-    """Write the tables that this nsys can make from the data; also return why there are none."""
-    listed = program.call("stats", "--help-reports", timeout_s=HELP_S)
-    known = set(_LISTED.findall(listed.text))
-    wanted = [name for name in _TABLES if name in known]
-    if not wanted:
-        return [], "this nsys stats has none of the tables that rlprof exports"
-    base = database.with_name("stats")
-    argv = [f"--report={name}" for name in wanted]
-    argv += ["--format=csv", "--force-overwrite=true", f"--output={base}", str(database)]
-    said = program.call("stats", *argv, timeout_s=_within_s(database))
-    found = []
-    for name in wanted:
-        made = base.with_name(f"{base.name}_{name}.csv")
-        if _size(made):  # nsys writes an empty table if there are no data
-            file = out / f"{stem}.{name}.csv"
-            shutil.move(made, file)
-            found.append(file)
-    reason = "" if found else f"nsys stats: {_reason(said.code, said.sentence)}"
-    return found, reason
 
 
 def _within_s(file: Path) -> float:

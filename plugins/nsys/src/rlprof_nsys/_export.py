@@ -1,4 +1,4 @@
-"""Exports a report: the report itself, a trace on the wall clock, and tables of nsys stats.
+"""Exports a report: the report itself, and a trace on the wall clock.
 
 The report is always exported. If the trace cannot be made, a note gives the reason and the capture
 is partial, so its raw data are kept.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact, CaptureError
-from rlprof_nsys._convert import ConversionError, imported, program_of, tables_of, to_sqlite
+from rlprof_nsys._convert import ConversionError, imported, program_of, to_sqlite
 from rlprof_nsys._notes import NOTES, read_notes
 from rlprof_nsys._shared import given, is_alive, joined, link
 from rlprof_nsys._sqlite import Share, UnreadableError
@@ -82,12 +82,7 @@ class _Export:
         if self.notes.get("joined"):
             elsewhere = f"it shares the report of {self.notes['joined']['who']}"
             return [attrs.evolve(trace, note=trace.note or elsewhere)]
-        tables: list[Path] = []
-        lack = "no tables: there is no nsys on this host"
-        if program is not None:
-            tables, lack = tables_of(program, database, self.out, self.capture.stem)
-        made = [trace, self._handed_on(report, why, said=lack)]
-        return made + [Artifact(one.name, kind="files", format="csv") for one in tables]
+        return [trace, self._handed_on(report, why)]
 
     def _recorded(self) -> Path:
         """Return the first file that is not empty: the report, else its raw data, else SQLite."""
@@ -145,7 +140,7 @@ class _Export:
             return Share(only=self.capture.pid)
         return Share(without=frozenset(joined(self.folder)))
 
-    def _handed_on(self, file: Path, why: str, said: str = "") -> Artifact:
+    def _handed_on(self, file: Path, why: str) -> Artifact:
         """Put the report among the artifacts: a hard link on the same disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
         target.unlink(missing_ok=True)
@@ -154,7 +149,7 @@ class _Export:
         except OSError:
             shutil.copyfile(file, target)
         told = _HOLDS_ALL if "env" in self.notes else ""
-        note = "; ".join(filter(None, (why, said, told)))
+        note = "; ".join(filter(None, (why, told)))
         return Artifact(
             target.name,
             kind="files",

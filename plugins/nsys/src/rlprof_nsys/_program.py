@@ -150,7 +150,7 @@ def values_in(text: str, option: str) -> frozenset[str]:
 def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
     """Run *argv* in a new session with few variables, and return its exit code and output.
 
-    It does not run in the current folder, because `nsys stats` runs every Python file there.
+    It does not run in the current folder, because nsys may run Python files there.
     """
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     tmp = folder or os.environ.get("TMPDIR", "")
