@@ -58,9 +58,6 @@ def capabilities() -> list[Advice]:
         "sglang": version(),
         "way worker": inside,
         "way native": native,
-        "native iterations": "count exact; skip only with rlprof in the schedulers",
-        "requests": "queued, prefill, decode, tokens, cached tokens, retractions; "
-        "when they waited, with enable_metrics",
     }
     return [
         *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),
