@@ -5,12 +5,13 @@ torch_npu resets values that it rejects and continues, so all are checked here, 
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
+
+from rlprof.errors import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,8 +35,7 @@ def _one(known: Sequence[str], value: Any) -> str:
     folded = {word.lower(): word for word in known}
     found = folded.get(value.lower()) if isinstance(value, str) else None
     if found is None:
-        close = difflib.get_close_matches(str(value).lower(), folded, n=1)
-        hint = f"; did you mean {folded[close[0]]!r}?" if close else ""
+        hint = closest(value, known)
         raise ValueError(f"expected one of {', '.join(known)}, got {value!a}{hint}")
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from rlprof import Advice
+from rlprof.errors import closest
 from rlprof_nsys._program import OLDEST
 
 if TYPE_CHECKING:
@@ -38,10 +38,9 @@ def parse_trace(value: Any) -> tuple[str, ...]:
     items = items if isinstance(items, (list, tuple)) else [items]
     wrong = [item for item in items if item not in TRACES]
     if wrong or not items:
-        close = [difflib.get_close_matches(str(item), TRACES, n=1) for item in wrong]
-        hints = [f"; did you mean {found[0]!r}?" for found in close if found]
+        hints = "".join(closest(item, TRACES) for item in wrong)
         got = ", ".join(repr(item)[:60] for item in wrong) or "none"
-        raise ValueError(f"expected some of {', '.join(TRACES)}, got {got}{''.join(hints)}")
+        raise ValueError(f"expected some of {', '.join(TRACES)}, got {got}{hints}")
     return tuple(dict.fromkeys(items))
 
 

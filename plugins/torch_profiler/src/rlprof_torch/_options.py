@@ -6,18 +6,17 @@ from typing import Any
 
 import attrs
 
+from rlprof.errors import closest
+
 CONTENTS = ("cpu", "cuda", "xpu", "memory", "shapes", "stack", "flops", "modules")
 
 
 def parse_contents(value: Any) -> tuple[str, ...]:
     """Read `contents`: names in `CONTENTS`; raise ValueError with a name that is not."""
-    import difflib
-
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if item not in CONTENTS:
-            close = difflib.get_close_matches(str(item), CONTENTS, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = closest(item, CONTENTS)
             raise ValueError(f"expected some of {', '.join(CONTENTS)}, got {item!r}{hint}")
     return tuple(dict.fromkeys(items))
 
