@@ -8,7 +8,7 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof_engine.answers import answers_in, unseen
-from rlprof_engine.beforehand import beyond_known, cannot_be_written
+from rlprof_engine.beforehand import beyond_known
 from rlprof_engine.cuts import Cuts
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
@@ -101,15 +101,6 @@ def test_requests_without_steps_are_told():
     assert unseen([3, 0], 2) == unseen([0], 0) == unseen([], 2) == []
     (why,) = unseen([0, 0], 2)
     assert "2 requests" in why
-
-
-def test_a_folder_is_tried_and_nothing_of_it_is_left(tmp_path):
-    """With the parents it needs; what was there before stays."""
-    there = tmp_path / "there"
-    there.mkdir()
-
-    assert [cannot_be_written(there), cannot_be_written(there / "a" / "b")] == ["", ""]
-    assert list(tmp_path.rglob("*")) == [there]
 
 
 @pytest.mark.parametrize(

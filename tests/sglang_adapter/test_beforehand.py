@@ -5,25 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rlprof_cli import main
-from rlprof_sglang import Sglang, SglangOptions
-
-TORCH = {"torch": {}}
-
-
-def misfits(options):
-    """Return what is advised on the host alone."""
-    return Sglang.advise(options, TORCH, on_host=True)[1:]
-
-
-@pytest.mark.parametrize(
-    ("more", "level"), [({"way": "native"}, ["fault"]), ({"way": "worker"}, []), ({}, ["warning"])]
-)
-def test_a_folder_that_nobody_can_make_is_told(more, level):
-    """A fault where SGLang's own profiler will write there, and a warning where it may."""
-    found = misfits(SglangOptions(profiler_dir="/proc/x", **more))
-
-    assert [one.level for one in found] == level
-    assert all("name a folder that can be made" in one.text for one in found)
 
 
 @pytest.mark.parametrize(

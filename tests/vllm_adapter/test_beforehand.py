@@ -5,20 +5,6 @@ from __future__ import annotations
 import pytest
 
 from rlprof_cli import main
-from rlprof_vllm import Vllm, VllmOptions
-
-TORCH = {"torch": {}}
-
-
-@pytest.mark.parametrize(
-    ("more", "level"), [({"way": "native"}, ["fault"]), ({"way": "worker"}, []), ({}, ["warning"])]
-)
-def test_a_folder_that_nobody_can_make_is_told(more, level):
-    """A fault where vLLM's own profiler will write there, and a warning where it may."""
-    _, *found = Vllm.advise(VllmOptions(profiler_dir="/proc/x", **more), TORCH, on_host=True)
-
-    assert [one.level for one in found] == level
-    assert all("name a folder that can be made" in one.text for one in found)
 
 
 @pytest.mark.parametrize(

@@ -23,5 +23,5 @@ def advise(
     if options is None:
         return capabilities()
     is_native = bool(options.needs_native)
-    found = advice_on(options, tools, is_native, "SGLang's own profiler", "schedulers")
-    return [*found, *newer_than_known()] if on_host else found[:1]
+    found = advice_on(options.way, tools, is_native, "SGLang's own profiler", "schedulers")
+    return [found, *(newer_than_known() if on_host else ())]

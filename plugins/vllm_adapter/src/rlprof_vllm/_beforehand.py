@@ -22,5 +22,5 @@ def advise(
     """Say what records; without *options*, list what the installed vLLM can do."""
     if options is None:
         return capabilities()
-    found = advice_on(options, tools, False, "vLLM's own profiler", "workers")
-    return [*found, *newer_than_known()] if on_host else found[:1]
+    found = advice_on(options.way, tools, False, "vLLM's own profiler", "workers")
+    return [found, *(newer_than_known() if on_host else ())]
