@@ -91,11 +91,13 @@ def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config):
 
 
 # failures.md: ray-gone
-def test_actors_that_ray_has_killed_are_salvaged_at_close(config):
+def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
     """Where nothing of ours was called before; the driver's manifest says it, and how to go on."""
     how = "shuts Ray down by another name"
 
     done = drive(config(limits=LIMITS), address="local", end=how, where="in")
+    wait_until(lambda: "running" not in members(done.run))
+    list(salvage(rlprof.read(done.run), timeout_s=60))
 
     found = states(done.run)
     (problem,) = rlprof.read(done.run).problems

@@ -54,20 +54,19 @@ class Outcome:
         return one_line(f"{words}, {self.bytes:,} B in {self.seconds:.1f} s{left}", longest=1500)
 
 
-def come_home(session: Session, places: set[Place]) -> set[Place]:
-    """Collect the files of a fleet's members in *places*; return the places that are done."""
+def come_home(session: Session, places: set[Place]) -> None:
+    """Collect the files of a fleet's members in *places*; log what is left."""
     import ray
 
     later = f"collect them with: rlprof collect {session.run_dir}"
     if places and not ray.is_initialized():  # starting an agent now would start a new cluster
         session.log(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
-        return set()
+        return
     within_s = session.config.limits.export_timeout_s
     outcomes = collect(session.run, places, of=session.name, within_s=within_s)
     for outcome in outcomes:
         level = logging.WARNING if outcome.error else logging.INFO
         session.log(f"{outcome}; {later}" if outcome.error else str(outcome), level)
-    return {outcome.place for outcome in outcomes if not outcome.error}
 
 
 def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float) -> list[Outcome]:
@@ -200,5 +199,7 @@ class _Visit:
         answer = getattr(self._agent, what).options(num_returns=returns).remote(*args)
         try:
             return ray.get(answer, timeout=max(0.0, self._until - time.monotonic()))
+        except ray.exceptions.GetTimeoutError:  # an OSError, which would try the next file
+            raise RuntimeError("there was no time left") from None
         except ray.exceptions.RayTaskError as exc:
             raise OSError(str(exc.cause)) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -12,16 +11,14 @@ import attrs
 import rlprof
 from rlprof.config import check_config
 from rlprof.types import DRIVER, Launch
-from rlprof_ray import _rest
 from rlprof_ray._roll import Roll
-from rlprof_ray._tie import hold
+from rlprof_ray._tie import CUT, hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from rlprof.config import Config
-    from rlprof_run import Place
 
 T = TypeVar("T")
 
@@ -41,7 +38,6 @@ class Fleet:
         self._unknown: set[str] = set()
         """Roles that were launched and are not in the config."""
         self._is_closed = False
-        self._is_home: set[Place] = set()
         self._is_held = False
         self._let_go: Callable[[], None] = _nothing
         """Gives `ray.shutdown` back."""
@@ -137,10 +133,7 @@ class Fleet:
         return self.session.trajectory(id, attributes)
 
     def close(self) -> None:
-        """End step and window, close the members, wait for their exports and collect them.
-
-        If Ray was shut down before, windows that members could not export are salvaged here.
-        """
+        """End step and window, close the members, wait for their exports and collect them."""
         if os.getpid() != self._pid:  # a forked child: its parent's fleet goes on
             return
         try:
@@ -157,43 +150,23 @@ class Fleet:
         self._let_go()
 
     def _end(self, roll: Roll) -> None:
+        from rlprof_ray._collect import come_home
+
         session = roll.session
         attempt = session.attempt
-        if roll.is_cut:
-            _rest.tell(session)
-            try:
-                session.close()
-            finally:
-                attempt("calls", roll.tell_calls)
-                within_s = session.config.limits.export_timeout_s
-                attempt("salvage", partial(_rest.rescue, session.run_dir, within_s))
-            return
-        attempt("clocks", roll.read_clocks)
+        is_cut = roll.is_cut
+        if is_cut:
+            what = f"{CUT} before the fleet was closed, so its actors could not export"
+            how = f"run `rlprof salvage {session.run_dir}` on each node"
+            session.write("problem", reason=f"{what}; {how}")
+        else:
+            attempt("clocks", roll.read_clocks)
         try:
             session.close()
         finally:
             attempt("calls", roll.tell_calls)
-            if session.config.fleet.collect:
-                attempt("collect", lambda: self._collect(roll))
-
-    def collect(self) -> bool:
-        """Collect the files that members left on their nodes; return whether all of it is here.
-
-        `close` does this, unless the config has `fleet: {collect: false}`.
-        """
-        if self._roll is None:
-            return True
-        if not self._is_closed:
-            log.warning("collect: members still write; call close() first")
-            return False
-        return self._collect(self._roll)
-
-    def _collect(self, roll: Roll) -> bool:
-        from rlprof_ray._collect import come_home
-
-        left = roll.places - self._is_home
-        self._is_home |= come_home(roll.session, left)
-        return left <= self._is_home
+            if session.config.fleet.collect and not is_cut:
+                attempt("collect", lambda: come_home(session, roll.places))
 
     def __enter__(self) -> Fleet:
         return self
