@@ -257,6 +257,4 @@ def _why_none(run: str) -> str:
 
 
 def _answer(began: float, why_not: str) -> Answer:
-    import os
-
-    return Answer(why_not, os.getpid(), time.time_ns(), round(time.monotonic() - began, 6))
+    return Answer(why_not, time.time_ns(), round(time.monotonic() - began, 6))

@@ -20,7 +20,6 @@ class Answer:
 
     why_not: str = ""
     """Why it failed; empty: it was done."""
-    pid: int = 0
     at_ns: int = 0
     """When it was done, by the member's wall clock."""
     seconds: float = 0.0

@@ -24,7 +24,6 @@ class Actor:
     """Empty: it has none."""
     kind: str
     """Its class, without the module."""
-    node: str
     host: str
     pid: int
     started_ms: int
@@ -56,8 +55,7 @@ def living() -> list[Actor]:
             record.actor_id.hex(),
             record.name,
             record.class_name.rpartition(".")[2],
-            (node := record.address.node_id.hex()),
-            hosts.get(node, node[:8]),
+            hosts.get(record.address.node_id.hex(), "?"),
             record.pid,
             record.start_time,
             record,
