@@ -1,216 +1,93 @@
-"""The generations of SGLang for who calls it: what changed when, by its real wheels."""
+"""What the adapter stands on is in each release of SGLang that was read, by its real wheels."""
 
 from __future__ import annotations
 
-import re
+import pytest
 
+from rlprof_sglang import _facts, _native, _requests
 from tests.sglang_adapter import signatures
-from tests.sglang_adapter.history import (
-    KEYWORDS,
-    RELEASES,
-    SAID,
-    every_release,
-    known_by,
-    number,
-    parameters,
-)
+from tests.sglang_adapter.generations import PROFILERS
+from tests.sglang_adapter.history import RELEASES, SAID, number, parameters
+
+every_release = pytest.mark.parametrize("release", RELEASES)
+ASKED = {"output_dir", "num_steps", "activities", "with_stack", "record_shapes",
+         "profile_by_stage", "start_step", "merge_profiles"}  # fmt: skip
+"""What the adapter says of a session, of any release."""
+STATE = {
+    "torch_profiler", "torch_profiler_output_dir", "profiler_activities", "profile_id",
+    "profiler_start_forward_ct", "profiler_target_forward_ct", "profiler_prefill_ct",
+    "profiler_target_prefill_ct", "profiler_decode_ct", "profile_by_stage", "profile_in_progress",
+}  # fmt: skip
+"""What the guard reads of the scheduler's part, or puts there."""
 
 
 def test_releases_of_every_generation_are_known():
-    """The newest six, each by one wheel with its checksum."""
-    every = {release.partition("==")[2] for release in SAID}
-
-    assert set(signatures.RELEASES) == set(SAID)
-    assert every == {f"0.5.{minor}" for minor in range(18, 24)}
+    """Eleven, in their order, each by one wheel with its checksum."""
+    assert tuple(RELEASES) == tuple(SAID) == signatures.RELEASES
+    assert len(RELEASES) == 11
     for release, said in SAID.items():
         assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
         assert len(bytes.fromhex(said["sha256"])) == 32
 
 
-def test_releases_are_ordered_as_they_came():
-    """A post-release stands after its release, and 0.5.10 after 0.5.9."""
-    assert number("sglang==0.5.3.post2") == (0, 5, 3, 2)
-    assert tuple(RELEASES) == signatures.RELEASES
+@every_release
+def test_a_session_is_one_object_since_0515(release):
+    """Before, it is keywords, and its name is no caller's; HTTP hears what a call hears."""
+    said, is_new = SAID[release], number(release) >= (0, 5, 15)
+    names = set(parameters(said["TokenizerManager"]["start_profile"]))
+    body = set(said["requests"]["ProfileReq" if is_new else "ProfileReqInput"])
+
+    assert (names == {"req"}) == is_new
+    assert (body if is_new else names) >= ASKED
+    assert ("profile_id" in body) == is_new
+    assert said["scheduler part"]["kind"] == ["req_type" if is_new else "type"]
+    assert {"/start_profile", "/stop_profile", "/server_info"} <= set(said["HTTP"])
 
 
 @every_release
-def test_what_a_tokenizer_is_asked_is_there(release):
-    """Coroutines to start, to stop and to tell the state; a loop of its own, which it binds."""
-    said = SAID[release]["TokenizerManager"]
+def test_a_session_needs_one_step_more_before_0516(release):
+    """Without a start_step, the step of the start was taken for the first of those asked for."""
+    targets = SAID[release]["scheduler part"]["targets"]
 
-    assert said["start_profile"].startswith("async def start_profile(self, ")
-    assert said["stop_profile"] == "async def stop_profile(self)"
-    assert said["get_internal_state"] == "async def get_internal_state(self)"
-    assert SAID[release]["profiling"]["state"] == "List[Dict[Any, Any]]"
-    assert said["auto_create_handle_loop"] == "def auto_create_handle_loop(self)"
+    is_exact = [one.endswith("num_steps + 1") for one in targets if "start" not in one]
+    assert is_exact == [number(release) >= (0, 5, 16)]
 
 
 @every_release
-def test_a_session_is_one_object(release):
-    """`start_profile(output_dir=...)` fails."""
+def test_what_the_part_in_the_schedulers_stands_on_is_there(release):
+    """The plugins of SGLang, the methods that are hooked, and the state that the guard reads."""
+    said, part = SAID[release], SAID[release]["scheduler part"]
+    file, _, name = part["home"].removesuffix(".py").partition(".py ")
+    new, old = PROFILERS
+    is_new = number(release) >= (0, 5, 13)
+
+    assert said["plugins"]["group"] == "sglang.srt.plugins"
+    assert "SGLANG_PLUGINS" in said["plugins"]["admitted by"]
+    assert said["plugins"]["loaded before a scheduler is made"]
+    home, _, method = (new if is_new else old).rpartition(".")
+    assert f"{file.replace('/', '.')}.{name}" == home
+    assert {method, "_profile_batch_predicate"} <= set(part["methods"])
+    assert set().union(*part["attributes"].values()) >= STATE
+    assert part["refuses what torch does"] == (number(release) >= (0, 5, 14))
+    assert parameters(said["Scheduler"]["run_batch"])[0] == "batch"
+    assert said["Scheduler"]["get_internal_state"] is not None
+
+
+@every_release
+def test_what_the_frontend_is_asked_is_there(release):
+    """Calls that end a window, arguments of the launch, and the times of requests."""
     said = SAID[release]
-    names = parameters(said["TokenizerManager"]["start_profile"])
+    is_new = number(release) >= (0, 5, 21)
+    times = {"forward_entry_time", "prefill_finished_time", "queue_time"}
+    asked = {*said["meta_info"]["enable_metrics"], *said["meta_info"]["enable_metrics, finished"]}
 
-    assert names == ["req"]
-    assert said["request base"] == "msgspec.Struct"
-
-
-@every_release
-def test_a_request_says_its_kind(release):
-    """By `req_type`; the scheduler's part reads the same."""
-    said = SAID[release]
-
-    assert set(said["requests"]["ProfileReq"]) == known_by(release, KEYWORDS) | {"req_type"}
-    assert said["scheduler part"]["kind"] == ["req_type"]
-    assert said["request kinds"] == {"START_PROFILE": "1", "STOP_PROFILE": "2"}
-    assert said["requests"]["ProfileReqOutput"] == {"success": "", "message": ""}
-
-
-@every_release
-def test_nothing_is_asked_for_by_default(release):
-    """A request without words starts a session: no steps, no folder, nothing merged."""
-    requests = SAID[release]["requests"]
-    flags = {"profile_by_stage", "merge_profiles", "detailed_annotations"}
-
-    said = dict(requests["ProfileReq"])
-    assert said.pop("req_type") == "ProfileReqType.START_PROFILE"
-    assert said == {one: "False" if one in flags else "None" for one in said}
-
-
-@every_release
-def test_http_hears_the_same_words(release):
-    """Its body is the request's."""
-    said = SAID[release]
-    taken = "Annotated[Optional[ProfileReq], Body()]"
-
-    assert said["requests"]["ProfileReqInput"] is None
-    assert said["HTTP"]["/start_profile"]["takes"] == [taken]
-    assert said["HTTP"]["/start_profile"]["methods"] == ["GET", "POST"]
-    assert said["HTTP"]["/stop_profile"] == {"methods": ["GET", "POST"], "takes": []}
-
-
-@every_release
-def test_a_server_tells_of_itself(release):
-    """By `/server_info`."""
-    http = SAID[release]["HTTP"]
-
-    assert http["/server_info"] == {"methods": ["GET"], "takes": []}
-    assert http["/health"]["methods"] == ["GET"]
-
-
-@every_release
-def test_a_refusal_is_an_exception(release):
-    """Only the first reply is looked at; the words of both refusals have never changed."""
-    said = SAID[release]
-
-    assert said["profiling"]["reply"] == [
-        "result = (await self.profile_communicator(req))[0]",
-        "return result",
-        "raise RuntimeError(result.message)",
-    ]
-    assert said["profiling"]["refused"] == ["not result.success"]
-    assert {
-        "Profiling is already in progress. Call /stop_profile first.",
-        "Profiling is not in progress. Call /start_profile first.",
-    } <= set(said["scheduler part"]["refusals"])
-    assert said["scheduler part"]["refuses what torch does"]
-
-
-@every_release
-def test_a_cancelled_call_does_not_block_profiling(release):
-    """The queue is left in order, and a reply nobody waits for is dropped."""
-    said = SAID[release]["communicator"]
-
-    assert said["home"] == "sglang/srt/managers/communicator.py FanOutCommunicator"
-    assert said["outlives a cancelled call"]
-    assert said["drops a late reply"]
-
-
-@every_release
-def test_each_rank_of_data_parallel_answers(release):
-    """A start waits for as many replies as there are DP ranks, by whatever name these have."""
-    fan = SAID[release]["profiling"]["replies"]
-
-    if number(release) >= (0, 5, 22):
-        assert fan == "get_parallel().num_dp_ranks"
-    else:
-        assert fan.endswith(".dp_size")
-
-
-@every_release
-def test_where_the_tokenizer_s_part_is(release):
-    """In a mixin of the TokenizerManager."""
-    home = "sglang/srt/managers/tokenizer_control_mixin.py TokenizerControlMixin"
-
-    assert SAID[release]["profiling"]["home"] == home
-
-
-@every_release
-def test_arguments_of_the_launch(release):
-    """What the adapter reads is there; sleep_on_idle is off where nothing is said."""
-    said = SAID[release]["ServerArgs"]
-    layout = {"tp_size": "1", "dp_size": "1", "pp_size": "1", "nnodes": "1", "node_rank": "0"}
-
-    assert {name: said[name] for name in layout} == layout
-    assert (said["device"], said["base_gpu_id"], said["enable_metrics"]) == ("None", "0", "False")
-    assert (said["ep_size"], said["gpu_id_step"], said["speculative_algorithm"]) == (
-        "1", "1", "None",
-    )  # fmt: skip
-    assert said["enable_dp_attention"] == said["enable_request_time_stats_logging"] == "False"
-    for name in ("sleep_on_idle", "export_metrics_to_file", "use_ray"):
-        assert said[name] == "False"
-    assert said["attn_dp_size"] == ("1" if number(release) >= (0, 5, 22) else None)
-
-
-@every_release
-def test_what_became_of_the_arguments_can_be_asked_for_since_0519(release):
-    """By `resolved_dict`, which every later release has."""
-    assert SAID[release]["ServerArgs.resolved_dict"] == (number(release) >= (0, 5, 19))
-
-
-@every_release
-def test_times_of_requests_need_enable_metrics(release):
-    """Of its times a reply has its latency without being asked, and nothing else."""
-    said = SAID[release]["meta_info"]
-    plain, at_end = said["nothing"], said["finished"]
-    asked = {*said.get("enable_metrics", ()), *said.get("enable_metrics, finished", ())}
-
-    assert {"finish_reason", "prompt_tokens", "completion_tokens", "cached_tokens"} <= set(plain)
-    assert "e2e_latency" in at_end
-    assert at_end == ["e2e_latency"]
-    assert {one for one in plain if re.search("_(ts|time|latency)$", one)} == {
-        "response_sent_to_client_ts"
-    }
-    assert {"queue_time", "request_received_ts", "decode_throughput"} <= asked
-
-
-@every_release
-def test_times_of_requests_have_these_names(release):
-    """Those that the adapter reads are among them."""
-    said = SAID[release]["meta_info"]
-    asked = {*said["enable_metrics"], *said["enable_metrics, finished"]}
-    new = {"request_finished_ts", "prefill_finished_time", "forward_entry_time",
-           "api_server_dispatch_finish_ts"}  # fmt: skip
-
-    assert new <= asked
-    assert ("first_token_latency" in asked) == (number(release) >= (0, 5, 21))
-    assert [one for one in said["nothing"] if "retractions" in one] == ["num_retractions"]
-
-
-@every_release
-def test_variables_that_beat_the_caller(release):
-    """Read beside the tokenizer: on unless they say false."""
-    names = "SGLANG_PROFILE_WITH_STACK", "SGLANG_PROFILE_RECORD_SHAPES"
-
-    expected = dict.fromkeys(names, "true")
-
-    assert SAID[release]["profiling"]["variables"] == expected
-
-
-@every_release
-def test_an_engine_takes_keywords(release):
-    """`Engine.start_profile(**kwargs)` has stayed as it is."""
-    said = SAID[release]["Engine"]
-
-    assert said["start_profile"] == "def start_profile(self, **kwargs)"
-    assert said["stop_profile"] == "def stop_profile(self)"
+    for call in ("stop_profile", "get_internal_state", *_native._CUTS):
+        is_there = is_new or call != "begin_weight_update"
+        assert (said["TokenizerManager"][call] is not None) == is_there
+    has_resolved = number(release) >= (0, 5, 22)
+    for name in _facts._READ:
+        is_there = has_resolved or name != "attn_dp_size"
+        assert (said["ServerArgs"][name] is not None) == is_there
+    assert said["ServerArgs.resolved_dict"] == (number(release) >= (0, 5, 19))
+    assert times <= asked & set(_requests._KEPT)
+    assert {"finish_reason", "num_retractions"} <= set(said["meta_info"]["nothing"])
