@@ -7,7 +7,6 @@ import logging
 import pytest
 
 import rlprof
-from rlprof.config import check_config
 from rlprof_cli import main
 
 
@@ -39,15 +38,6 @@ def test_always_keeps_the_spans_of_any_role(given, role, caplog):
 def test_always_launches_as_it_is():
     """Processes need nothing from birth."""
     assert rlprof.launch(role="rollout") == rlprof.types.Launch()
-
-
-def test_a_config_read_back_from_a_run_still_says_none():
-    """Members of a fleet are handed the config as data."""
-    config, _ = check_config({"tool": "none", "roles": {"actor": {}}})
-
-    again, uses = check_config(config.as_data())
-
-    assert (again, uses) == (config, {"actor": ()})
 
 
 @pytest.mark.parametrize(

@@ -142,36 +142,6 @@ def test_an_async_generator_takes_what_is_sent_and_thrown(config, is_on):
     assert events == ["closed"]
 
 
-def test_a_generator_returns_and_takes_values(config):
-    """Send and the return value of a generator pass through."""
-    with rlprof.open(config()) as prof:
-        stream = numbers(2)
-        next(stream)
-        stream.send(10)
-        with pytest.raises(StopIteration) as stop:
-            stream.send(5)
-
-    assert stop.value.value == 15
-    assert spans(prof) == [("span", "numbers")]
-
-
-@pytest.mark.slow
-def test_exceptions_pass_through_the_window_of_a_function(config, calls):
-    """A decorator is as good as a with; what the function raises is what the caller gets."""
-
-    @rlprof.annotate("failing")
-    def failing():
-        raise KeyError("mine")
-
-    with rlprof.open(config(roles={"actor": {"phases": ["failing"]}})) as prof:
-        prof.step(4)
-        with pytest.raises(KeyError, match="mine"):
-            failing()
-
-    assert spans(prof) == [("phase", "failing")]
-    assert [call[2] for call in calls if call[1] == "start"] == ["4/failing"]
-
-
 @pytest.mark.slow
 def test_a_function_pickled_by_value_finds_the_session(config):
     """Ray pickles what a script defines by value; no session of this process goes along."""

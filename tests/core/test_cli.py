@@ -61,18 +61,6 @@ def lines(text: str) -> str:
 # The command
 
 
-def test_help_shows_a_first_run(rlprof):
-    """Who knows nothing yet is shown every command, and in which order to use them."""
-    code, out, err = rlprof("--help")
-
-    assert (code, err) == (0, "")
-    assert out.startswith("usage: rlprof [-h] [--version] [-q] [-v] COMMAND ...\n")
-    for command in COMMANDS:
-        assert f"    {command.__name__.rpartition('.')[2]}" in out
-    assert 'rlprof.open("profile.yaml")' in out
-    assert max(map(len, out.splitlines())) <= 100
-
-
 def test_every_command_explains_itself(rlprof):
     """The help of a command names its arguments and says in sentences what it does."""
     for command in COMMANDS:
@@ -487,16 +475,6 @@ def test_plugins_where_there_are_none(rlprof, monkeypatch):
 # ls
 
 
-def test_ls_of_no_folder(rlprof, tmp_path, monkeypatch):
-    """A path that is not there is told apart from a folder without a run."""
-    monkeypatch.chdir(tmp_path)
-    message = "no such folder; name a run folder, or a folder of runs"
-
-    assert rlprof("ls", "nope") == (1, "", f"rlprof: nope: {message}\n{PAGE}")
-    assert rlprof("ls") == (1, "", f"rlprof: outputs/profile: {message}\n{PAGE}")
-    assert rlprof("ls", tmp_path)[2].startswith(f"rlprof: {tmp_path}: no run.json here; ")
-
-
 def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
     """One damaged run does not hide the others; looked at by itself, it says what is wrong."""
     owner = {"attempt": 1, "opened_ns": 0}
@@ -538,25 +516,6 @@ def test_ls_prints_json(rlprof, tmp_path):
     assert {one["path"]: one["state"] for one in every} == {
         str(prof.run_dir): "ended", str(tmp_path / "bad"): "unreadable"
     }  # fmt: skip
-
-
-def test_the_latest_run_need_not_be_named(rlprof, tmp_path, monkeypatch):
-    """In the default folder, by `latest` or by nothing; a live one says which step it is at."""
-    monkeypatch.chdir(tmp_path)
-    with package.open({"roles": {"actor": {"tool": []}}}, role="actor") as prof:
-        prof.step(7)
-        with prof.phase("rollout"):
-            pass
-        prof.scribe.flush()
-        _, live, _ = rlprof("ls", "latest")
-        prof.step(8)
-        prof.scribe.flush()
-        _, later, _ = rlprof("ls", "latest")
-
-    assert f"run {prof.run_dir.name}: running, in step 7, opened" in live
-    assert "running, step 7 has ended, opened" in later
-    assert " 0 B\n" not in later.splitlines(keepends=True)[0]
-    assert rlprof("salvage") == (0, rlprof("salvage", prof.run_dir)[1], "")
 
 
 def test_commands_print_json(rlprof, tmp_path):

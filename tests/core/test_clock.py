@@ -17,7 +17,6 @@ SECOND = 1_000_000_000
 PROPERTY = settings(max_examples=200, deadline=None)
 
 AT_0 = Clock(EPOCH, 0, 10)
-DRIFTED = Clock(EPOCH + 10 * SECOND + 1000, 10 * SECOND, 30)
 STEPPED = Clock(EPOCH + 70 * SECOND, 10 * SECOND, 30)
 STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from rlprof.config import (
     merge_launches,
 )
 from rlprof.errors import ConfigError, RlprofError
-from rlprof.schedule import Schedule, parse_steps
+from rlprof.schedule import parse_steps
 from rlprof.types import Launch
 
 ACTOR: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}}
@@ -78,15 +77,6 @@ def test_a_whole_config_is_read():
         fleet=Fleet(node_dir="/local/nodes", collect=False),
         strict=True,
     )
-
-
-def test_null_stands_for_the_default_none():
-    """Hydra configs unset a key with null; where None is the default, null is it."""
-    role = {"phases": None, "tool": None, "engine": None}
-
-    config = load_config({"tool": "t", "scratch_dir": None, "roles": {"a": role}})
-
-    assert Role() == config.roles["a"]
 
 
 @pytest.mark.parametrize(
@@ -254,38 +244,6 @@ def test_verls_words_are_translated(word):
 # What the other rooms ask of it
 
 
-def test_a_config_tells_its_schedule_by_role():
-    """A role has the run's steps and its own phases; one left out or without tools has none."""
-    roles = {"actor": {"phases": ["gen"]}, "agent": {"tool": []}}
-    config = load_config({"tool": "t", "steps": [2], "roles": roles})
-
-    assert Schedule(parse_steps([2]), "discrete", ("gen",)) == config.schedule("actor")
-    assert Schedule() == config.schedule("critic") == config.schedule("agent")
-
-
-def test_a_config_tells_whom_it_expects():
-    """Ranks that should write something, by role; engines are processes of others."""
-    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": [1, 0]}, "gen": {"engine": "vllm"},
-             "agent": {"tool": []}}  # fmt: skip
-
-    config = load_config({"tool": "t", "steps": [2], "roles": roles})
-
-    assert config.expected() == {"actor": "all", "critic": [0, 1]}
-    assert attrs.evolve(config, steps=parse_steps(None)).expected() == {}
-
-
-def test_a_config_can_be_written_down():
-    """As plain data it goes through JSON, written as a user would."""
-    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": 3}}
-
-    config = load_config({"tool": "t", "steps": [2, "4-6"], "roles": roles})
-    data = json.loads(json.dumps(config.as_data()))
-
-    assert data["steps"] == [2, "4-6"]
-    assert data["roles"]["actor"]["ranks"] == "all"
-    assert data["roles"]["critic"]["ranks"] == [3]
-
-
 # Tools
 
 
@@ -379,17 +337,6 @@ def test_options_of_a_role_go_over_those_of_the_run():
     assert actor.asked == {"hz": 10, "depth": {"levels": 4}}
     assert (actor.name, actor.plugin) == ("sampler", Sampler)
     assert Launch(env={"SAMPLER_OUT": "x"}, argv_prefix=("sample",)) == actor.launch
-
-
-@pytest.mark.usefixtures("hand")
-def test_a_role_may_have_several_tools_and_its_own():
-    """Tools are named for the run or for the role, one or many, in their order."""
-    roles = {"a": {}, "b": {"tool": "counter"}, "c": {"tool": [], "engine": "engine"}}
-
-    _, tools = check_config({"tool": ["counter", "sampler"], "roles": roles})
-
-    names = {role: [use.name for use in uses] for role, uses in tools.items()}
-    assert names == {"a": ["counter", "sampler"], "b": ["counter"], "c": ["engine"]}
 
 
 def test_faults_of_options_have_their_line(tmp_path, hand):
@@ -486,25 +433,6 @@ def test_tools_that_want_different_launches_are_refused(hand, monkeypatch):
 
 
 @pytest.mark.usefixtures("hand")
-def test_only_the_plugins_of_the_roles_asked_for_are_needed():
-    """A training node has no rollout engine installed, and need not."""
-    config = {
-        "roles": {
-            "actor": {"tool": "counter"},
-            "rollout": {"tool": "missing", "engine": "absent"},
-        }
-    }
-
-    _, tools = check_config(config, roles=["actor", "stranger"])
-
-    assert list(tools) == ["actor"]
-    assert faults_of(config, check=True) == [
-        "roles.rollout.engine: engine 'absent' is not installed (installed: engine, sglang, vllm)",
-        f"roles.rollout.tool: tool 'missing' is not installed ({INSTALLED})",
-    ]
-
-
-@pytest.mark.usefixtures("hand")
 def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     """The run's tool is one mistake, a role's own is that role's."""
     roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
@@ -536,14 +464,6 @@ def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, 
     assert ["strict: expected true or false, got 1", *told] == found
 
 
-def test_off_asks_for_no_plugin():
-    """`enabled: false` is as if there were no config, also for one that was loaded before."""
-    data = {**ACTOR, "tool": "missing", "enabled": False}
-
-    assert (load_config(data), {}) == check_config(data)
-    assert (load_config(data), {}) == check_config(load_config(data))
-
-
 # Launches
 
 
@@ -573,15 +493,6 @@ def test_launches_that_clash_are_refused(field):
 
     expected = f"'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
     assert expected == str(error.value)
-
-
-def test_each_recorded_rank_has_an_equal_share_of_the_bytes():
-    """`ranks: all` counts the whole world; a role with spans only has no share."""
-    roles = {"a": {"ranks": "all"}, "b": {"ranks": [0, 3]}, "c": {"tool": "none"}}
-    config = load_config({"tool": "torch", "limits": {"bytes": 1000}, "roles": roles})
-
-    assert config.share(8) == 100
-    assert config.inside(8)["limits"]["bytes"] == 800
 
 
 def test_a_url_needs_the_distribution_that_copies_there(monkeypatch):

@@ -46,13 +46,6 @@ def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
     assert _calibration.measured(use) == found
 
 
-def test_a_tool_without_a_sample_has_no_estimate(config):
-    """The reason is said."""
-    _, uses = check_config(config())
-
-    assert "brings no sample" in _calibration.measured(uses["actor"][0])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("hook", "why"),

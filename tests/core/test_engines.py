@@ -97,22 +97,6 @@ def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(g
     assert [message] * 2 == [line for line in said if "config (there" in line]
 
 
-@pytest.mark.slow
-def test_several_replicas_are_recorded_at_once(given):
-    """`ranks` chooses those that hold one of them."""
-    with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
-        prof.attach({"name": "a"}, replica=0, ranks=[0, 1])
-        prof.attach({"name": "b"}, replica=1, ranks=[2, 3])
-        prof.attach({"name": "c"}, replica=2, ranks=[4, 5])
-        train(prof)
-
-    assert [entry[:2] for entry in found(prof)] == [
-        ("1/rollout", "rollout replica 0"),
-        ("1/rollout", "rollout replica 1"),
-        ("1/update", "actor 0/1"),
-    ]
-
-
 def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
     """All faults at once, with the close name, where they stand."""
     with rlprof.open(given(options={"sped": 1, "raises_in": 3}), role="actor") as prof:
@@ -143,20 +127,6 @@ def test_a_role_without_an_engine_cannot_be_attached(given):
     """The config says which plugin reaches it; without one that is an error at once."""
     with rlprof.open(given(), role="actor") as prof, pytest.raises(ConfigError, match="name one"):
         prof.attach({"name": "e"}, role="actor")
-
-
-@pytest.mark.slow
-def test_coroutines_run_on_a_loop_of_their_own(given):
-    """Hooks may be `async def`; without a loop of the engine's they get one."""
-    with rlprof.open(given("async_motor"), role="actor") as prof:
-        prof.attach({"name": "e"})
-        train(prof)
-
-    assert [call for call in engines.calls if call[0] != "configure"] == [
-        ("start", "1/rollout", False),
-        ("stop", "1/rollout"),
-    ]
-    assert found(prof)[0][3] == "whole"
 
 
 @pytest.mark.slow

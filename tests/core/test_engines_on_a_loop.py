@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from contextlib import suppress
 
 import pytest
@@ -189,43 +188,3 @@ def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
 
     assert states(prof) == {"1/rollout": "whole"}
     assert engines.calls.count(("configure", "")) == 2
-
-
-class Asking:
-    """Notes the loop its plugin is told of."""
-
-    seen: list[object] = []
-
-    @rlprof.hookimpl
-    def configure(self, place, workers):
-        if place == "process":
-            self.seen.append(workers.loop)
-
-
-def attached(config, *, loop=None):
-    """Attach an engine; return the loop its plugin was told of."""
-    Asking.seen.clear()
-    rlprof.register("engine", "guest", Asking)
-    with rlprof.open(config, role="trainer") as prof:
-        prof.attach(object(), loop=loop)
-        deadline = time.monotonic() + BOUND_S
-        while not Asking.seen and time.monotonic() < deadline:  # attach does not wait on a loop
-            time.sleep(0.01)
-    (found,) = Asking.seen
-    return found
-
-
-@pytest.mark.slow
-def test_an_engine_is_told_the_loop_it_is_attached_on(given):
-    """The one that runs there; another one only if it is named, and none where there is none."""
-
-    async def main(loop=None):
-        return attached(given(), loop=loop), asyncio.get_running_loop()
-
-    found, here = asyncio.run(main())
-    assert found is here
-    other = asyncio.new_event_loop()
-    assert asyncio.run(main(other))[0] is other
-    assert attached(given(), loop=other) is other
-    assert attached(given()) is None
-    other.close()

@@ -237,15 +237,6 @@ FOUND = ["b/c/x.trace", "b/rank1.pt.trace.json.gz", "/".join(["deep"] * 7 + ["in
          "rank0.json", "x.pftrace", "y.gz"]  # fmt: skip
 
 
-def test_the_files_of_a_folder_are_given_sorted(rlprof_, loose, seen):
-    """By their names, eight levels down; no links, nothing hidden, no earlier exports."""
-    code, out, err = rlprof_(loose, "--to", "see")
-
-    assert (code, err) == (0, "")
-    assert out.startswith(f"see: {loose}/exports/seen.txt (4 B, ")
-    assert seen == [[loose / name for name in FOUND]]
-
-
 def test_where_it_is_written_is_not_read(rlprof_, loose, seen):
     """A second export finds what the first has found."""
     for _ in range(2):
@@ -301,13 +292,3 @@ def test_what_is_neither_is_told(rlprof_, tmp_path, seen, name, told):
 
     assert rlprof_(path, "--to", "see") == (1, "", f"rlprof: {path}: {told}\n{PAGE}")
     assert seen == []
-
-
-def test_a_run_that_is_damaged_is_not_taken_for_files(rlprof_, folder, seen):
-    """Its header says what is wrong."""
-    (folder / "run.json").write_text("{")
-
-    code, _, err = rlprof_(folder, "--to", "see")
-
-    assert (code, seen) == (1, [])
-    assert err.startswith(f"rlprof: {folder}/run.json: cannot be read")

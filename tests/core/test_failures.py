@@ -56,18 +56,6 @@ def test_one_tool_failing_stops_no_other(config, calls):
     assert {"fake", "other", "anywhere"} == {call[0] for call in calls if call[1] == "stop"}
 
 
-# failures.md: hook-raised
-def test_stop_is_called_after_a_failed_start(config, calls):
-    """A start that raised may have begun something; stop is asked to end it."""
-    with rlprof.open(config(options={"raises_in": "start"})) as prof:
-        train(prof, [1])
-
-    assert [(call[1], call[2]) for call in calls if call[1] in ("start", "stop")] == [
-        ("start", "1/rollout"),
-        ("stop", "1/rollout"),
-    ]
-
-
 # failures.md: not-answered
 def test_a_start_answered_too_late_is_stopped(config, calls):
     """A recording that begins after it was given up is ended by the thread that began it."""
@@ -207,21 +195,6 @@ def test_a_log_handler_that_raises_reaches_nobody(config):
         logging.getLogger("rlprof").removeHandler(handler)
 
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "failed"]
-
-
-# failures.md: bad-step
-@pytest.mark.slow
-def test_a_step_that_is_refused_ends_the_one_before(config):
-    """What follows a step number that is none belongs to no step, and is not recorded as one."""
-    with rlprof.open(config()) as prof:
-        for step in (1, 2.0):
-            prof.step(step)
-            with prof.phase("rollout"):
-                pass
-
-    assert list(captures(prof)) == [("1/rollout", "fake")]
-    phases = [s.step for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"]
-    assert phases == [1, None]
 
 
 # failures.md: not-answered

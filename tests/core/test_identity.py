@@ -11,11 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-import attrs
 import pytest
 
 from rlprof import RunError
-from rlprof.rundir import Here, RunFolder, join
+from rlprof.rundir import RunFolder, join
 from rlprof.types import Target
 from rlprof_run import find_runs
 
@@ -101,17 +100,6 @@ def test_the_launcher_names_the_run(at_once, runs, env, name):
     assert RunFolder(runs / name, name, 1) == at_once(LEADER, env)
 
 
-@pytest.mark.parametrize("env", [{}, {"TORCHELASTIC_RUN_ID": "none"}, MEETING])
-def test_without_a_name_one_is_made_up(at_once, runs, env):
-    """Two runs that nobody named are two, named by the time they were opened."""
-    first, second = at_once(LEADER, env), at_once(LEADER, env)
-
-    assert first.path != second.path
-    for found in (first, second):
-        assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", found.run_id)
-        assert RunFolder(runs / found.run_id, found.run_id, 1) == found
-
-
 def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
     """All leaders agree on it, followers find it, and a restart is another attempt."""
     env = {"TORCHELASTIC_RUN_ID": "109726cb-4443-400d-98d1-b5ba39228de4"}
@@ -137,25 +125,6 @@ def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id):
 
 
 # Who makes it and who finds it
-
-
-def test_the_leader_writes_the_header(at_once):
-    """run.json holds the header and who opened the run; nothing else is left in the folder."""
-    before = time.time_ns()
-
-    found = at_once(LEADER, NAMED | MEETING)
-
-    header = json.loads((found.path / "run.json").read_bytes())
-    owner = header.pop("owner")
-    opened_ns = owner.pop("opened_ns")
-    expected = {
-        "run_id": "a-run", "attempt": 1, "key": "a-run", "restart": "0.0", "role": "actor",
-        "rank": 0, "process": attrs.asdict(Here.now()),
-    }  # fmt: skip
-    assert header == {"run_id": "a-run", **HEADER}
-    assert expected == owner
-    assert before <= opened_ns <= time.time_ns()
-    assert [found.path / "run.json"] == list(found.path.iterdir())
 
 
 def test_others_may_read_the_header(at_once):
@@ -312,14 +281,6 @@ def test_followers_never_join_the_dead(at_once):
     assert second.attempt == 2
 
 
-@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_a_leader_that_was_quicker_is_joined(at_once, target):
-    """Its few steps were over before others came; it opened the run after they had begun."""
-    led = change(at_once(LEADER), process_started="1")
-
-    assert led == at_once(target)
-
-
 @pytest.mark.parametrize("variable", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
 def test_a_restart_is_another_attempt(at_once, variable):
     """A launcher that starts all workers again separates them from the last ones, dead or not."""
@@ -369,14 +330,6 @@ def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_a_run_just_opened_on_another_host_is_joined(at_once, target):
-    """What was opened since this process began was opened by the same launch."""
-    led = move(at_once(LEADER))
-
-    assert led == at_once(target)
-
-
-@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
 def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target):
     """An older run may have crashed a moment ago; it lives if its manifests are seen to grow."""
     led = move(at_once(LEADER), age_s=3600)
@@ -414,27 +367,7 @@ def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, tar
     assert before == contents(first.path)
 
 
-def test_a_leader_waits_no_longer_than_it_may(at_once, runs):
-    """Where the crashed leader does not come back, another role's leader opens the attempt."""
-    move(at_once(LEADER), age_s=3600)
-
-    found = join(runs, CRITIC, HEADER, env=NAMED, wait_s=0.02, sleep=lambda seconds: None)
-
-    assert found.attempt == 2
-
-
 # A folder named outright
-
-
-@pytest.mark.parametrize("target", [LEADER, FOLLOWER])
-def test_a_folder_named_outright_is_joined(at_once, tmp_path, target):
-    """RLPROF_RUN goes before everything else, also for a rank that comes before all others."""
-    path = tmp_path / "elsewhere" / "x"
-
-    found = at_once(target, {"RLPROF_RUN": str(path), "RLPROF_RUN_ID": "not/this"})
-
-    assert RunFolder(path, "x", 1) == found
-    assert (target.role, target.rank) == (owner_of(found)["role"], owner_of(found)["rank"])
 
 
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):

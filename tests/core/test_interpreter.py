@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 from rlprof.session import interpreter
-from rlprof.session.interpreter import command, environment, unrecorded_by
+from rlprof.session.interpreter import environment, unrecorded_by
 from rlprof_run import find_runs
 
 TOOL = """
@@ -82,19 +82,6 @@ def test_the_working_directory_is_not_looked_into(tmp_path, shadows):
     assert done.stdout.startswith("Calibration(")
     assert [capture.state for capture in run.captures] == ["whole", "whole"]
     assert [note for capture in run.captures for note in capture.notes] == []
-
-
-def test_the_folder_training_imports_from_is_named(tmp_path, monkeypatch):
-    """`python -c` and notebooks look where they are; so does who works for them."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "asks.py").write_text("def main(argv):\n    print('found')\n")
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    argv = command("asks")
-
-    monkeypatch.chdir("/")
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-
-    assert done.stdout == "found\n"
 
 
 class Preloads:

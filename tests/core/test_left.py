@@ -11,7 +11,6 @@ import pytest
 import rlprof
 from rlprof.rundir import Here, as_line
 from rlprof_cli import main
-from rlprof_run import Left
 from tests.core.test_reader import OPENED, beginning, event
 
 FOLDER = "/local/8a1d0c44/a-run"
@@ -38,13 +37,6 @@ def collected(at, **more):
     said = {"realtime_ns": at, "files": 1, "bytes": 2, "seconds": 0.1, "of": "driver-0"}
     said |= {"left_files": 0, "left_bytes": 0, "error": ""}
     return event("collected", **PLACE, **said | more)
-
-
-def test_what_nobody_has_collected_is_left(write):
-    """A driver that ended, or died, without bringing it home has said where it is."""
-    run = write(*beginning(), WRITES, WRITES, ENDED)
-
-    assert (Left("8a1d", "node-b", FOLDER, None, None, "not collected yet"),) == run.left
 
 
 def test_while_the_driver_runs_nothing_is_left(write):

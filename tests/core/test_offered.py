@@ -22,15 +22,6 @@ GREET = """
 OFFER = "[rlprof.commands]\ngreet = {module}\n"
 
 
-def test_a_command_of_another_distribution_is_run(monkeypatch, tmp_path, capsys):
-    """It gets its arguments, and its exit code is that of the whole."""
-    install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
-
-    code = main(["greet", "hello"])
-
-    assert (code, capsys.readouterr().out) == (3, "hello\n")
-
-
 def test_nothing_of_it_is_imported_for_our_own(monkeypatch, tmp_path, capsys):
     """`rlprof plugins` costs what it costs without it."""
     module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER)

@@ -72,19 +72,6 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
 
 
 @pytest.mark.slow
-def test_requests_are_served_one_after_another(config):
-    """The older one first; none shares a step with another."""
-    with rlprof.open(config(steps="none")) as prof:
-        first = ask(prof, next=2, phases=("rollout",))
-        second = ask(prof, next=1, mode="continuous")
-        train(prof, range(4))
-
-    answers = {answer.id: answer.steps for answer in rlprof.read(prof.run_dir).answers}
-    assert answers == {first.id: (0, 1), second.id: (2,)}
-    assert windows(prof) == ["0/rollout", "1/rollout", "2"]
-
-
-@pytest.mark.slow
 def test_a_request_may_name_its_first_step(config):
     """With `at` all ranks record the same step; a later request that is due goes ahead."""
     with rlprof.open(config(steps="none")) as prof:

@@ -47,16 +47,6 @@ def test_off_offers_all_that_a_session_does():
     assert session - internal <= {name for name in dir(rlprof.Off) if not name.startswith("_")}
 
 
-def test_the_environment_names_the_config(config, monkeypatch, tmp_path):
-    """RLPROF_CONFIG switches rlprof on without a change in the code."""
-    file = tmp_path / "profile.yaml"
-    file.write_text(f"{{run_dir: {tmp_path}/runs, tool: fake, roles: {{actor: {{}}}}}}")
-    monkeypatch.setenv("RLPROF_CONFIG", str(file))
-
-    with rlprof.open() as prof:
-        assert isinstance(prof, rlprof.Session)
-
-
 @pytest.mark.slow
 def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monkeypatch, capsys):
     """One line when it opens and one when it closes, with the path as a shell there takes it."""
@@ -86,23 +76,6 @@ def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
         shown = prof.run_dir.relative_to(tmp_path)
 
     assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
-
-
-@pytest.mark.slow
-def test_who_has_nothing_to_say_is_quiet(config, monkeypatch, capsys, tmp_path):
-    """A quiet run, and a rank that joins a run of another print nothing."""
-    with rlprof.open(config()):  # tests have RLPROF_QUIET
-        pass
-    monkeypatch.delenv("RLPROF_QUIET")
-    with rlprof.open(config(quiet=True)):
-        pass
-    monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
-    with rlprof.open(config(quiet=True)):
-        pass
-    with rlprof.open(config(), rank=1, world_size=2):
-        pass
-
-    assert capsys.readouterr().err == ""
 
 
 def test_enabled_false_is_off(config):
@@ -159,17 +132,6 @@ def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, me
         rlprof.open(config(roles={"actor": roles}))
 
     assert message in str(raised.value)
-
-
-def test_a_process_has_one_session(config):
-    """Opening a second one is an error that says what to do; the first goes on."""
-    with rlprof.open(config()) as prof:
-        with pytest.raises(rlprof.RlprofError, match="close it first"):
-            rlprof.open(config())
-        prof.step(1)
-
-    with rlprof.open(config()) as again:
-        assert again.run_dir != prof.run_dir
 
 
 # failures.md: config-error

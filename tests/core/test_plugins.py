@@ -7,7 +7,6 @@ import pytest
 
 import rlprof
 from rlprof import PluginError, hookimpl, plugins
-from rlprof.config import check_config
 from rlprof.hookspecs import Recorder
 from rlprof_cli.contract import misfits
 from tests.core.distributions import CORE, GOOD, install, tool
@@ -118,34 +117,7 @@ def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
 # One broken stranger breaks nothing else
 
 
-def test_a_good_plugin_neither_imports_nor_minds_a_broken_one(monkeypatch, tmp_path):
-    """Only what the config names is imported, so what is not named cannot fail."""
-    bad = install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError", tool("bad", "X"))
-    good = install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
-
-    _, tools = check_config({"tool": "good", "roles": {"actor": {}}})
-
-    assert [use.name for use in tools["actor"]] == ["good"]
-    assert good in sys.modules
-    assert bad not in sys.modules
-
-
 # Registered by hand
-
-
-def test_a_class_registered_by_hand_works(monkeypatch, tmp_path):
-    """A script offers a plugin without packaging it; it goes before an installed one."""
-    install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
-
-    class Mine:
-        @hookimpl
-        def start(self, window):
-            return window
-
-    rlprof.register("tool", "good", Mine)
-
-    assert plugins.load("tool", "good") is Mine
-    assert plugins.hooks(Mine()).start(window=7, target=None, folder=None) == 7
 
 
 def test_an_unknown_kind_is_refused():
@@ -240,27 +212,6 @@ def test_what_core_could_not_call_is_refused(kind, cls, what):
 def test_an_author_is_told_what_would_not_be_called(cls, what):
     """`rlprof plugins` and the kit say what is wrong in the words of the contract."""
     assert misfits("tool", cls) == [what]
-
-
-def test_hooks_may_be_inherited_and_renamed():
-    """What Python calls a method of the class is one: static, of a base, under another name."""
-
-    class Base:
-        @staticmethod
-        @hookimpl
-        def start(folder):
-            return folder
-
-    class Mine(Base, Recorder):
-        @hookimpl(specname="stop")
-        def halt(self, window, unit="s"):
-            return f"{window} {unit}"
-
-    hooks = plugins.hooks(Mine())
-
-    assert hooks.start(window=1, target=2, folder=3) == 3
-    assert hooks.stop(window=1, folder=3) == "1 s"
-    assert hooks.export(capture=1, folder=2, out=3) is None
 
 
 def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):

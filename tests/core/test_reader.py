@@ -13,9 +13,9 @@ import pytest
 
 import rlprof
 from rlprof.rundir import Here, as_line
-from rlprof.types import Artifact, Clock, Target, Window
+from rlprof.types import Artifact, Target, Window
 from rlprof_cli import main
-from rlprof_run import Skipped, find_runs
+from rlprof_run import find_runs
 from tests.report.made_runs import make_torchrun
 
 if TYPE_CHECKING:
@@ -116,16 +116,6 @@ def test_a_capture_is_told_with_all_that_was_said(folder):
     assert (capture.started_ns - EPOCH, capture.exported_ns - EPOCH) == (1000, 2900)
 
 
-def test_the_clock_of_a_salvager_places_nothing(folder):
-    """An export by somebody else has no time on the clock of the process."""
-    folder.write(*beginning(here=ELSEWHERE), OPENED, STARTED, CLOSED)
-    folder.write(EXPORTED | {"of": "actor-0"}, name="+salvage-node-a-9")
-
-    (capture,) = folder.read().captures
-
-    assert (capture.export_s, capture.exported_ns) == (1.5, None)
-
-
 def test_a_driver_says_how_late_its_member_was(folder):
     """The capture of the member has the seconds, and a note."""
     folder.write(*beginning(here=ELSEWHERE), OPENED, STARTED, CLOSED)
@@ -138,35 +128,6 @@ def test_a_driver_says_how_late_its_member_was(folder):
 
     assert (capture.late_start_s, capture.late_stop_s) == (0.5, 2.0)
     assert capture.notes[-1] == "ended 2.0 s after it was asked to: it was busy"
-
-
-def test_a_clock_that_a_fleet_measured_says_how_exactly(folder):
-    """The driver's own clock, and one that nobody measured, have no bound."""
-    measured = event("clock_offset", boot_id="boot", process="", offset_ns=7, bound_ns=3)
-    folder.write(*beginning(), measured)
-    folder.write(*beginning(here=ELSEWHERE), name="actor-1")
-
-    driver, member = folder.read().processes
-
-    assert (driver.offset_ns, driver.offset_bound_ns) == (0, None)
-    assert (member.offset_ns, member.offset_bound_ns) == (7, 3)
-
-
-def test_a_process_is_told_with_all_that_was_said(folder):
-    """Target, host, versions and clocks come out of their lines, clocks in their order."""
-    late = event("clock", realtime_ns=EPOCH + 9, monotonic_ns=109, bound_ns=20)
-    process, early = beginning()
-    folder.write(process, late, early, event("skipped", step=3, reason="too late"), ENDED)
-
-    run = folder.read()
-
-    (found,) = run.processes
-    assert {"actor-0": found} == run.by_name
-    assert (ACTOR, Here.now()) == (found.target, found.here)
-    assert (found.state, found.versions) == ("ended", {"torch": "2.9"})
-    assert (Clock(EPOCH, 100, 40), Clock(EPOCH + 9, 109, 20)) == found.clocks
-    assert (Skipped(3, ACTOR, "too late"),) == run.skipped
-    assert run.problems == ()
 
 
 def test_the_header_is_told_as_it_stands(tmp_path):
@@ -213,27 +174,6 @@ def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
     assert [expected] == [capture.state for capture in run.captures]
 
 
-def test_captures_stand_in_the_order_of_their_windows(folder):
-    """By step, then by when the window was first opened, then by role and rank."""
-    keys = [KEY, {"window": attrs.asdict(UPDATE), "tool": "fake"}, KEY | {"tool": "other"},
-            {"window": attrs.asdict(Window(6, 7)), "tool": "fake"}]  # fmt: skip
-    lines = [event("opened", 1000 + at, **key) for at, key in enumerate(keys)]
-    folder.write(*beginning(Target("actor", 1, 2)), *lines, name="a")
-    folder.write(*beginning(Target("actor", 0, 2)), *lines, name="z")
-
-    run = folder.read()
-
-    told = [(c.window.id, c.target.rank, c.tool) for c in run.captures]
-    expected = [
-        ("6", 0, "fake"), ("6", 1, "fake"),
-        ("7/rollout", 0, "fake"), ("7/rollout", 0, "other"),
-        ("7/rollout", 1, "fake"), ("7/rollout", 1, "other"),
-        ("7/update_actor", 0, "fake"), ("7/update_actor", 1, "fake"),
-    ]  # fmt: skip
-    assert expected == told
-    assert [process.name for process in run.processes] == ["z", "a"]
-
-
 # What a crash leaves
 
 
@@ -273,14 +213,6 @@ def test_a_line_that_does_not_fit_is_passed_over(folder, line):
     folder.write(*beginning(), OPENED, line, STARTED, ENDED)
 
     assert before == folder.read()
-
-
-def test_lines_said_twice_unsay_nothing(folder):
-    """A window opened once more by a repeated line keeps what has become of it."""
-    lines = [OPENED, STARTED, CLOSED, artifact(), EXPORTED]
-    folder.write(*beginning(), *lines, OPENED, ENDED)
-
-    assert [capture.state for capture in folder.read().captures] == ["whole"]
 
 
 def test_an_artifact_that_is_not_there_is_a_problem(folder):
@@ -327,20 +259,6 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
 
 
 # Which folder
-
-
-@pytest.mark.parametrize("name", ["nowhere", "empty", "file"])
-def test_a_folder_that_is_no_run_is_refused(tmp_path, name):
-    """The message says what is not there and how to name a run."""
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("{}")
-    path = tmp_path / name
-
-    with pytest.raises(rlprof.RunError) as caught:
-        rlprof.read(str(path))
-
-    missing = "is not there" if name == "nowhere" else "no run.json here"
-    assert str(caught.value) == f"{path}: {missing}; name a run folder, <run_dir>/<run id>"
 
 
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
@@ -429,21 +347,6 @@ def test_what_is_no_file_is_told_and_passed_over(path, capsys, place, make, word
     assert f"{place}/odd.jsonl: {words}" in capsys.readouterr().out
     assert [capture.state for capture in found.captures] == ["whole"]
     assert len(list(found.spans())) == 2
-
-
-# failures.md: passed-over
-@pytest.mark.slow
-def test_links_to_files_are_read(path, tmp_path):
-    """Who keeps the files of a run, or the run itself, elsewhere finds all of it."""
-    (manifest,) = (path / "manifest").iterdir()
-    manifest.rename(tmp_path / "kept")
-    manifest.symlink_to(tmp_path / "kept")
-    (tmp_path / "link").symlink_to(path)
-
-    found = rlprof.read(tmp_path / "link")
-
-    assert found.problems == ()
-    assert [capture.state for capture in found.captures] == ["whole"]
 
 
 def test_span_files_that_are_cut_empty_or_gone_are_problems(tmp_path):

@@ -83,23 +83,6 @@ def spans(run):
     return {(one.target.role, one.name, one.step) for one in run.spans()}
 
 
-def test_everything_is_the_run(run):
-    """A selection that leaves nothing out gives the very run."""
-    assert run.only(Selection()) is run
-    assert run.selection.is_all
-
-
-def test_a_step(run):
-    """Its captures, the spans that say so, and those without a step that overlap it."""
-    part = run.only(Selection(steps=3))
-
-    assert {one.window.start_step for one in part.captures} == {3}
-    assert {one.step for one in part.spans()} == {3, None}
-    assert {one.name for one in part.spans() if one.step is None} == {"turn 3"}
-    assert roles(part) == {"driver", "actor", "agent"}
-    assert part.selection == Selection(steps=3)
-
-
 @pytest.mark.parametrize(
     ("steps", "found"),
     [([4, 1], {1}), ([range(2, 9)], {3}), ([range(0, 10, 2)], set()), ([range(3, 2**62)], {3})],
@@ -107,24 +90,6 @@ def test_a_step(run):
 def test_steps_may_be_any_ranges(run, steps, found):
     """Numbers, stretches, every other one, and ranges without an end."""
     assert {one.window.start_step for one in run.only(Selection(steps=steps)).captures} == found
-
-
-@pytest.mark.parametrize(
-    ("steps", "is_in"),
-    [([5], True), ([7], False), ([range(1, 9, 7)], False), ([range(0, 9, 3)], True), ([], True)],
-)
-def test_a_window_of_several_steps_is_of_each(steps, is_in):
-    """One selected step in it is enough; its end is not in it."""
-    assert Selection(steps=steps).has_window(Window(5, 7)) is is_in
-
-
-def test_a_role(run):
-    """Its processes, its captures, its spans."""
-    part = run.only(Selection(roles="actor"))
-
-    assert roles(part) == {"actor"}
-    assert {role for _, role, _ in captured(part)} == {"actor"}
-    assert {role for role, _, _ in spans(part)} == {"actor"}
 
 
 def test_an_engine_s_role_keeps_who_holds_the_engine(run):
@@ -151,37 +116,6 @@ def test_a_role_it_only_stands_in_is_an_actor_s_role_too(tmp_path):
     assert captured(part) == {("1/update", "actor", "torch")}
     assert roles(part) == {"actor"}
     assert ("actor", "update", 1) in spans(part)
-
-
-def test_a_window_by_its_id(run):
-    """It, whoever recorded it, and what went on in the meantime."""
-    part = run.only(Selection(windows="3/update"))
-
-    assert captured(part) == {("3/update", "actor", tool) for tool in ("torch", "torch_memory")}
-    assert spans(part) == {
-        ("driver", "3", 3), ("driver", "update", 3), ("actor", "3", 3), ("actor", "update", 3),
-        ("agent", "turn 3", None),
-    }  # fmt: skip
-
-
-def test_windows_by_their_phase(run):
-    """All of that phase, in whichever step."""
-    part = run.only(Selection(windows=["rollout", "3/update"], only=["vllm", "torch", "spans"]))
-
-    assert captured(part) == {
-        ("1/rollout", "rollout", "vllm"), ("3/rollout", "rollout", "vllm"),
-        ("3/update", "actor", "torch"),
-    }  # fmt: skip
-    assert {step for _, _, step in spans(part)} == {1, 3, None}
-
-
-def test_only_a_tool(run):
-    """Its captures, and no spans."""
-    part = run.only(Selection(only="torch"))
-
-    assert {one.tool for one in part.captures} == {"torch"}
-    assert spans(part) == set()
-    assert all(len(one.artifacts) == 1 for one in part.captures)
 
 
 def test_only_windows(run):
@@ -217,14 +151,6 @@ def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path
     assert [one.state for one in at(50)] == ["lost"]
     with pytest.raises(RunError, match="has nothing in the time selected"):
         at(61)
-
-
-def test_what_the_run_has_to_say_besides_stays(run):
-    """Who is missing is missing in each part of it."""
-    part = run.only(Selection(steps=3))
-
-    for name in ("path", "run_id", "config", "problems", "missing", "skipped", "attached", "left"):
-        assert getattr(part, name) == getattr(run, name)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 import rlprof
@@ -21,25 +19,6 @@ def train(prof, steps, phase="rollout"):
 
 def problems(prof):
     return rlprof.read(prof.run_dir).problems
-
-
-# failures.md: no-step
-@pytest.mark.parametrize(
-    ("steps", "told", "said"),
-    [
-        ([200], range(1, 5), "step 200; this process went through steps 1-4"),
-        ([7, "9-12"], [3], "steps 7, 9-12; this process went through step 3"),
-    ],
-    ids=["one step", "several"],
-)
-def test_a_schedule_that_was_never_reached_is_told(config, caplog, steps, told, said):
-    """A run that ends before its first step to record says which that was, and where it went."""
-    with rlprof.open(config(steps=steps)) as prof:
-        train(prof, told)
-
-    reason = f"the config asks for {said}"
-    assert problems(prof) == (f"actor 0/1: {reason}",)
-    assert [r.levelno for r in caplog.records if reason in r.message] == [logging.WARNING]
 
 
 @pytest.mark.slow
@@ -74,27 +53,6 @@ def test_phases_outside_of_any_step_are_told(config, caplog):
     assert caplog.text.count(reason) == 1
 
 
-@pytest.mark.slow
-def test_phases_before_the_first_step_are_no_problem(config):
-    """A validation before training is no step, and need not be one."""
-    with rlprof.open(config(steps=[1])) as prof:
-        with prof.phase("validate"):
-            pass
-        train(prof, [1])
-
-    assert problems(prof) == ()
-
-
-# failures.md: no-step
-def test_a_run_without_any_step_is_told(config):
-    """A config that asks for steps, and nobody who says when they begin."""
-    with rlprof.open(config()) as prof:
-        pass
-
-    reason = f"the config asks for every step from 0; no step began, {CALL}"
-    assert problems(prof) == (f"actor 0/1: {reason}",)
-
-
 # failures.md: bad-step
 def test_a_step_that_is_no_number_is_a_problem(config):
     """The first is told as a problem and stands for those that follow; nothing else is said."""
@@ -103,20 +61,6 @@ def test_a_step_that_is_no_number_is_a_problem(config):
 
     reason = "step: expected a whole number, got '1'; this step is not recorded"
     assert problems(prof) == (f"actor 0/1: {reason}",)
-
-
-def test_problems_of_many_processes_are_told_once(config, monkeypatch, tmp_path, capsys):
-    """A launch of hundreds of ranks has one line for what all of them say."""
-    monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
-    roles = {"actor": {"ranks": "all"}}
-    for rank in range(3):
-        with rlprof.open(config(steps=[9], roles=roles), rank=rank, world_size=3) as prof:
-            train(prof, [1])
-
-    main(["ls", str(tmp_path / "run")])
-
-    out = capsys.readouterr().out
-    assert "  actor 0/3 and 2 more: the config asks for step 9; this process went" in out
 
 
 # failures.md: engine-missing
@@ -130,15 +74,3 @@ def test_an_engine_that_nobody_attached_is_missing(given, capsys):
     assert main(["ls", str(prof.run_dir)]) == 0
     assert [(target.role, target.replica) for target in run.missing] == [("rollout", 0)]
     assert "missing:\n  rollout: no engine was attached" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("changes", [{"steps": "none"}, {"rollout": {"ranks": [3]}}, {}])
-def test_an_engine_that_was_attached_or_not_asked_for_is_not_missing(given, changes):
-    """A replica that is not chosen was attached all the same; a run on demand asks for none yet."""
-    with rlprof.open(given(**changes), role="actor") as prof:
-        if changes != {"steps": "none"}:
-            prof.attach({"name": "e0"})
-        train(prof, range(3), phase="update")
-
-    assert rlprof.read(prof.run_dir).missing == ()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,8 +9,6 @@ from omegaconf import OmegaConf
 import rlprof
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
-
-RIGHT = "tool: torch\nsteps: 2-4\nroles: {actor: {ranks: [0, 7]}}\n"
 
 
 @pytest.fixture
@@ -34,31 +31,6 @@ def faults_in(config: object) -> str:
 
 
 # A mapping, a path, a node
-
-
-@pytest.mark.parametrize(
-    "kind", ["mapping", "Path", "str", "PathLike", "omegaconf", "structured", "Config"]
-)
-def test_every_source_gives_the_same_values(kind, file):
-    """Where a config comes from makes no difference to what it is."""
-    data = {"tool": "torch", "steps": "2-4", "roles": {"actor": {"ranks": [0, 7]}}}
-    file.write_text(RIGHT)
-
-    class Somewhere(os.PathLike):
-        def __fspath__(self) -> str:
-            return str(file)
-
-    sources = {
-        "mapping": data,
-        "Path": file,
-        "str": str(file),
-        "PathLike": Somewhere(),
-        "omegaconf": OmegaConf.create(RIGHT),
-        "structured": OmegaConf.create({"profile": data}).profile,
-        "Config": load_config(data),
-    }
-
-    assert load_config(data) == load_config(sources[kind])
 
 
 @pytest.mark.parametrize(("value", "what"), [(3, "int"), ([], "list")])
@@ -101,23 +73,6 @@ def test_each_fault_has_its_line(file):
           FILE:13: limits.window_s: expected more than 0 and at most 1e+09, got 0.0
           FILE:14: strict: expected true or false, got 1"""
     assert dedent(expected) == faults_of(file, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("tool: torch\n",
-         ": roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"),
-        ("roles:\n  actor: {}\n",
-         ":2: roles.actor: has no tool; name one here or for the run: tool: torch"),
-        ("tool: torch\nroles:\n  actor:\n",
-         ":3: roles.actor: expected keys and values, got None; write {} for the defaults"),
-    ],
-    ids=["of the file", "of a role", "below a key"],
-)  # fmt: skip
-def test_what_is_missing_has_the_line_around_it(file, text, told):
-    """A fault about what is not there stands at what lacks it, and says what to write."""
-    assert f"FILE: 1 fault\n  FILE{told}" == faults_of(file, text)
 
 
 def test_keys_given_twice_are_faults(file):
@@ -183,13 +138,6 @@ def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
     assert f"{tmp_path}: cannot be read: Is a directory" in faults_in(tmp_path)
     file.write_bytes(b"tool: \xff")
     assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
-
-
-def test_a_missing_file_has_the_path_where_it_was_looked_for(tmp_path, monkeypatch):
-    """The working directory of a rank is often another one than that of the shell."""
-    monkeypatch.chdir(tmp_path)
-
-    assert f"{tmp_path}/p.yaml: no such file; give" in faults_in("p.yaml")
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):

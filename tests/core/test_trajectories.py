@@ -193,37 +193,6 @@ def test_what_was_cancelled_or_has_failed_says_so(config):
     assert set(errors.values()) == {None}
 
 
-def test_items_of_a_generator_are_of_who_takes_them(config):
-    """A generator shares its caller's context: two of them taken in turn are not mixed up."""
-
-    @rlprof.annotate("tokens", span=True)
-    async def tokens(n):
-        for token in range(3):
-            with rlprof.span("token", {"n": n}):
-                await asyncio.sleep(0)
-            yield token
-
-    async def main(n):
-        async with rlprof.trajectory(n):
-            async for _ in tokens(n):
-                with rlprof.span("taken", {"n": n}):
-                    await asyncio.sleep(0)
-
-    async def both():
-        await asyncio.gather(main(0), main(1))
-
-    with rlprof.open(config(steps="none")) as prof:
-        asyncio.run(both())
-
-    inside = [span for span in read(prof) if "n" in span.attributes]
-    assert len(inside) == 12
-    assert all(span.attributes["n"] == span.attributes["trajectory"] for span in inside)
-    assert [s.attributes["trajectory"] for s in read(prof) if s.name == "tokens"] in (
-        [0, 1],
-        [1, 0],
-    )
-
-
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_and_errors_are_the_same_on_and_off(config, is_on):
     """With a session or without, with and async with, what comes out is the program's own."""

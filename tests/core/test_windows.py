@@ -35,20 +35,6 @@ def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, c
     assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
 
 
-@pytest.mark.slow
-def test_a_nested_phase_is_a_range_inside_the_window(config, calls):
-    """Of nested phases the outermost is the window, the inner ones are ranges in it."""
-    with rlprof.open(config()) as prof:
-        prof.step(7)
-        with prof.phase("outer"), prof.phase("inner"):
-            pass
-
-    assert starts(calls) == ["7/outer"]
-    pushes = [call for call in calls if call[1] == "push"]
-    assert [call[2] for call in pushes] == ["outer", "inner"]
-    assert pushes[1][3] == {"step": 7, "occurrence": 0}
-
-
 # failures.md: all-whole
 @pytest.mark.slow
 def test_a_step_that_comes_again_overwrites_nothing(config, calls):
@@ -89,30 +75,6 @@ def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
     assert spans == ["rollout", "step 1"]
 
 
-def test_a_role_that_is_left_out_is_not_recorded(config, calls):
-    """A process of a role the config does not name writes spans and nothing else."""
-    with rlprof.open(config(), role="critic") as prof:
-        prof.step(1)
-        with prof.phase("update_critic"):
-            pass
-
-    assert calls == []
-    assert [s.name for s in rlprof.read(prof.run_dir).spans()] == ["update_critic", "step 1"]
-
-
-@pytest.mark.slow
-def test_tools_start_in_order_and_stop_in_reverse(config, calls):
-    """Several tools record the same window, nested like brackets."""
-    with rlprof.open(config(tool=["fake", "other", "bare"])) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
-
-    order = [call[:2] for call in calls if call[1] in ("start", "stop")]
-    assert order == [("fake", "start"), ("other", "start"), ("bare", "start"),
-            ("other", "stop"), ("fake", "stop")]  # fmt: skip
-
-
 @pytest.mark.slow
 def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
     """minibatch() outside a window is nothing."""
@@ -140,18 +102,6 @@ def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
         "prof.phase(...), or set mode: continuous"
     )
     assert "step 3: the step entered no phase" in caplog.text
-
-
-# failures.md: skipped-phase
-def test_a_step_that_enters_other_phases_only_is_reported(config):
-    """What was entered instead is named."""
-    with rlprof.open(config(roles={"actor": {"phases": ["update"]}})) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
-
-    (skipped,) = rlprof.read(prof.run_dir).skipped
-    assert skipped.reason == "the step entered none of update; it entered: rollout"
 
 
 # failures.md: shared-window
