@@ -24,15 +24,6 @@ def asked(options):
     return tools["actor"][0].options
 
 
-def test_the_defaults_record_host_and_device():
-    """Without options: host and device at level 0, with marks, as text, analysed afterwards."""
-    options = asked({})
-
-    assert options.activities == ("npu", "cpu")
-    assert (options.level, options.metrics, options.has_marks) == ("0", "AiCoreNone", True)
-    assert (options.export_type, options.analysis) == (("text",), "after")
-
-
 def test_the_analysis_has_less_time_than_core_waits():
     """Else core would end the helper in the middle of it."""
     assert asked({"analysis_timeout_s": 900}) == [
@@ -55,12 +46,6 @@ def test_contents_without_an_activity_mean_both():
     assert asked({"contents": ["shapes", "memory"]}).activities == ("npu", "cpu")
     assert asked({"contents": ["cpu"]}).activities == ("cpu",)
     assert asked({"contents": "cpu, Stack"}).contents == ("cpu", "stack")
-
-
-def test_level_1_has_metrics():
-    """From level 1 on the metrics are said, for the library's default differs by release."""
-    assert asked({"level": 1}).metrics == "PipeUtilization"
-    assert asked({"level": 1, "aic_metrics": "memoryub"}).metrics == "MemoryUB"
 
 
 # failures.md: npu-options
@@ -99,16 +84,6 @@ def test_what_cannot_be_had_together_is_refused(options, fault):
     assert asked(options) == [f": {fault}"]
 
 
-def test_several_conflicts_are_told_at_once():
-    """What needs the same is named in one sentence, however many there are."""
-    (fault,) = asked({"contents": ["cpu"], "level": 2, "sys_io": True, "op_attr": True})
-
-    assert fault == (
-        ": level, op_attr, sys_io are recorded with the device; add npu to contents; "
-        "op_attr is written into a db only; set export_type: [text, db]"
-    )
-
-
 class Rival:
     """Another tool on Kineto, as `torch` is."""
 
@@ -132,19 +107,6 @@ def test_two_tools_on_kineto_are_refused(monkeypatch):
             "give them to different runs or roles"
         ),
     )
-
-
-@torch
-def test_a_window_is_one_step_of_the_library(library, tmp_path):
-    """The profiler gets a schedule of one step with the trainer's number, and ends by it."""
-    tool = started()
-    tool.start(WINDOW, TARGET, tmp_path)
-    tool.stop()
-
-    (profile,) = library.profiles
-    assert profile.calls == ["start", "step", "stop"]
-    assert profile.actions == ["save", "none"]
-    assert profile.step_num == 7
 
 
 def test_every_field_is_given_by_name(library):

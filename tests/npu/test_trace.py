@@ -59,13 +59,6 @@ def test_marks_move_the_clock(tmp_path):
     )
 
 
-def test_without_marks_the_error_is_unknown(tmp_path):
-    """Of a device alone nobody can say how far its clock is off."""
-    _, trace = finished(tmp_path, [span("kernel", 0)])
-
-    assert trace["rlprof"]["error_ns"] is None
-
-
 def test_an_event_cut_in_two_is_left_out(tmp_path):
     """Of a file cut anywhere, the whole events are kept."""
     text = json.dumps([span("a", 0), span("b", 10)])
@@ -84,15 +77,6 @@ def test_what_is_no_event_is_left_out_and_counted(tmp_path):
 
     assert (found.events, found.dropped) == (1, 5)
     assert [one["name"] for one in trace["traceEvents"]] == ["a"]
-
-
-def test_events_of_a_device_are_counted(tmp_path):
-    """Events of processes that are labelled NPU are those of the device."""
-    label = {"ph": "M", "name": "process_labels", "pid": 1, "args": {"labels": "NPU 0"}}
-
-    found, _ = finished(tmp_path, [span("a", 0), span("b", 0, pid=9), label])
-
-    assert found.device_events == 1
 
 
 @pytest.mark.slow
