@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 
 import rlprof
-from rlprof import hookspecs, plugins, types
+from rlprof import hookspecs, plugins
 from rlprof_cli.offers import COMMANDS
 from tests.docs.pages import PAGES
 
@@ -81,16 +80,3 @@ def test_no_method_of_a_session_is_invented():
     for path, text in PAGES.items():
         for name in re.findall(r"\bprof\.(\w+)", text):
             assert name in METHODS, f"{path}: prof.{name}"
-
-
-@pytest.mark.parametrize("place", get_args(types.Place))
-def test_both_places_of_configure_are_documented(place):
-    """Where `configure` is called is said to who writes a plugin, and drawn."""
-    for page in ("docs/hooks.md", "docs/writing-a-plugin.md"):
-        assert f'place="{place}"' in PAGES[page]
-
-
-@pytest.mark.parametrize("where", get_args(types.RunsOn))
-def test_every_place_a_tool_runs_on_is_documented(where):
-    """The values of `runs_on` are in the guide, and no other."""
-    assert f'`"{where}"`' in PAGES["docs/writing-a-plugin.md"]
