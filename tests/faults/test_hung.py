@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 HUNG = """
 import socket
 from pathlib import Path
+from rlprof.session import _scribe
 
+_scribe._STUCK_S = 3  # so long is a folder waited for that does not answer; else ten seconds
 folder = Path(os.environ["FAULTS_HOME"], "runs/hung/manifest")
 folder.mkdir(parents=True, exist_ok=True)
 os.mkfifo(folder / f"actor-0-{socket.gethostname()}-{os.getpid()}.jsonl")  # open waits for ever
@@ -27,7 +29,7 @@ sys.exit(3)
 
 NAMED = {"RLPROF_RUN_ID": "hung"}
 CLOSE_S = 60
-"""Close waits ten seconds for a folder that does not answer; the rest is a slow machine's."""
+"""Close waits three seconds for this folder; the rest is a slow machine's."""
 
 
 # failures.md: folder-hangs
