@@ -115,20 +115,6 @@ def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
     assert one.verdict.startswith(f"Step {asked} took ")
 
 
-def test_a_step_has_the_finding_of_the_run_first(tmp_path):
-    """Whatever else a step has comes second, and the verdict names both."""
-
-    def spans(step, rank):
-        gap_s, forwarded = 0.4 if step == 6 else 0.0, step + 0.2 + 0.2 * rank
-        return {"forward": (step, forwarded), "backward": (forwarded + gap_s, step + 0.5 + gap_s)}
-
-    analysis = analyse(of_two_ranks(tmp_path / "run", spans, steps=range(1, 9)), step=6)
-
-    assert [one.cause for one in analysis.findings] == ["straggler", "gap"]
-    assert "All wait 0.20 s for trainer 1, the slowest in forward." in analysis.verdict
-    assert analysis.verdict.endswith("Unlike its neighbours: 0.40 s are in no phase of trainer 0.")
-
-
 def test_the_bound_holds_without_the_cause(tmp_path):
     """A slow rank taken away brings no more than the bound, and at least half of it."""
     slow = analyse(rlprof.read(make_torchrun(tmp_path / "slow", ["straggler"], seed=6)))
@@ -184,18 +170,6 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
         folder.span(driver, "step", f"step {step}", (step, step + 0.71), step)
 
     assert causes(folder.write(tmp_path / "run", until=12)) == found
-
-
-def test_a_late_rank_of_a_phase_that_is_called_rollout_is_named(tmp_path):
-    """Where no engine rolls out, a rollout is a phase like any other."""
-
-    def spans(step, rank):
-        end = step + 0.1 + 0.3 * rank
-        return {"rollout": (step, end), "update_actor": (end, step + 0.9)}
-
-    finding = analyse(of_two_ranks(tmp_path / "run", spans, "actor")).findings[0]
-
-    assert finding.title == "All wait 0.30 s for actor 1, the slowest in rollout."
 
 
 def rollouts(folder, *, with_trajectories):

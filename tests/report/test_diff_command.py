@@ -41,29 +41,6 @@ def by_name(found):
     return {phase["name"]: phase["state"] for phase in found["phases"]}
 
 
-def test_the_phase_that_is_slower_is_named(tmp_path, capsys):
-    """A planted 10 % is found where it is, and nowhere else."""
-    a, b = write(tmp_path / "a"), write(tmp_path / "b", update=4.4, seed=2)
-
-    found = compare(capsys, a, b)
-
-    update = found["phases"][1]
-    assert by_name(found) == {"rollout": "no difference seen", "update_actor": "slower"}
-    assert update["low"] < 0.1 < update["high"]
-    assert update["a_steps"] == 17
-    assert found["a"]["left_out"] == {"warm-up": [1, 2, 3]}
-
-
-def test_without_tokens_seconds_are_compared(tmp_path, capsys):
-    """Where nobody noted tokens, it is said that lengths may differ."""
-    a, b = (write(tmp_path / name, tokens=1, seed=seed) for name, seed in (("a", 1), ("b", 2)))
-
-    found = compare(capsys, a, b)
-
-    assert found["step"]["basis"] == "seconds"
-    assert any("lengths may differ" in note for note in found["notes"])
-
-
 def test_steps_that_were_asked_for_are_compared(tmp_path, capsys):
     """`RUN:STEPS` takes these steps, the first of the run among them, but no recorded ones."""
     run = write(tmp_path / "a", steps=40, recorded=25)

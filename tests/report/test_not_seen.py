@@ -181,13 +181,6 @@ def test_ranks_that_meet_are_to_be_recorded_in_one_step(tmp_path):
     assert told == f"Record it once: rlprof capture {tmp_path} {command}"
 
 
-def test_a_late_rank_that_is_named_needs_no_recording(tmp_path):
-    """A finding says already whom the others wait for."""
-    path = make_torchrun(tmp_path / "run", ["straggler"])
-
-    assert (of_meeting(path), of_meeting(path, step=5)) == ([], [])
-
-
 @pytest.mark.parametrize(
     ("late", "told"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 
@@ -66,16 +65,6 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     assert f"trainer {args.rank}" in finding.title
 
 
-def test_of_a_run_that_is_over_the_next_one_is_recorded(tmp_path, capsys):
-    """The command names the folder of runs, where the next run will be."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
-
-    lines = printed(capsys, path)
-
-    command = f"rlprof capture {tmp_path} --role trainer --rank 1 --phase forward --tool torch"
-    assert f"   in the next run, while it goes on: {command}" in lines
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "cause"), [(make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync")]
@@ -94,16 +83,6 @@ def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
     assert (there.cause, there.seconds, there.where) == (cause, whole.seconds, whole.where)
 
 
-@pytest.mark.parametrize("cause", ["tool", "sync"])
-def test_nothing_is_recorded_where_no_tool_helps(cause, tmp_path):
-    """A profiler of operators shows neither a tool call nor weights on their way."""
-    finding = analyse(rlprof.read(make_fleet(tmp_path / "run", [cause], seed=3, steps=7))).findings[
-        0
-    ]
-
-    assert (finding.cause, finding.command) == (cause, "")
-
-
 def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys, monkeypatch):
     """`--step 3-5` answers for these steps as for a run: the youngest where runs are written."""
     make_torchrun(tmp_path / "outputs/profile/run", ["straggler"])
@@ -113,19 +92,6 @@ def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys, monkeypatch):
 
     assert lines[0] == "run run: ended, 3 steps (3 clean): 3-5"
     assert lines[1].startswith("A step takes ")
-
-
-def test_the_values_come_as_json(tmp_path, capsys):
-    """`--json` prints the fields of report.json, for a step as for a run."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], seed=1)
-
-    (line,) = printed(capsys, path, "--json", "--step", "5")
-
-    found = json.loads(line)
-    assert found["schema"] == 1
-    assert found["verdict"].startswith("Step 5 took ")
-    assert [one["cause"] for one in found["findings"]] == ["straggler"]
-    assert {one["worst"] for one in found["phases"] if one["name"] == "forward"} == {"trainer 1"}
 
 
 def test_the_phases_say_whose_they_are_and_add_up(tmp_path, capsys):

@@ -136,12 +136,3 @@ def test_figures_are_those_of_hta(name):
     overlap = None if time.overlap is None else round(time.overlap * 100, 2)
     assert overlap == wanted["overlap_pct"]
     assert [longest, found.kernels[longest].ns / 1000] == wanted["longest"]
-
-
-def test_our_own_rules_leave_nothing_out():
-    """HTA drops the last step of torch's profiler; the figures of a window hold all of it."""
-    ours = figures_of(DATA / "gpu_2ranks_rank0.json.gz")
-    hta = figures_of(DATA / "gpu_2ranks_rank0.json.gz", "hta")
-
-    assert (ours.device_events, hta.device_events) == (1204, 602)
-    assert ours.temporal.window_s == pytest.approx(1.222847)

@@ -18,11 +18,6 @@ def rank_of(wait, *, launch=None):
     return text_of(events)
 
 
-def test_a_run_without_traces_has_no_device_figures(tmp_path):
-    """There is nothing to show, and nothing is made up."""
-    assert device_of(Windows(tmp_path).read()) is None
-
-
 def test_each_trace_is_shown_and_added_to_its_role(tmp_path):
     """Seconds of a role are those of its traces together; names keep all their calls."""
     run = Windows(tmp_path)
@@ -81,18 +76,6 @@ def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
 
     assert [one for one in found if "comes last" in one.title] == []
     assert device_of(replicas.read()).late == ()
-
-
-def test_collectives_of_gloo_are_compared_where_there_is_no_device(tmp_path):
-    """On CPUs the host's own notes say who came last."""
-    run = Windows(tmp_path)
-    for rank in range(2):
-        note = {"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "tid": 1}
-        run.add(text_of([{**note, "ts": 1000 - 90 * rank, "dur": 10 + 90 * rank}]), rank=rank)
-
-    found = device_of(run.read())
-
-    assert [(one.rank, one.votes) for one in found.late] == [(0, 1), (1, 0)]
 
 
 def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import rlprof
 from rlprof_engine import requests
-from tests.report.tables.folder import BEHIND, EPOCH, STEPS, TRACE, S, make
+from tests.report.tables.folder import BEHIND, EPOCH, TRACE, S, make
 
 
 @pytest.fixture(name="run")
@@ -53,42 +53,6 @@ def test_a_span_without_a_step_is_of_the_one_it_began_in(tmp_path):
 
     steps = {row["name"]: row["step"] for row in table.to_pylist() if row["id"] > 98}
     assert steps == {"before": None, "first": 1, "third": 3, "after": None}
-
-
-def test_attributes_by_convention_have_columns(run):
-    """What has a column is taken out of the attributes; the rest stays there as JSON."""
-    (row,) = rows(run.frame("spans"), name="request", trajectory="2-3")
-
-    assert {key: row[key] for key in ("turn", "tokens", "prompt_tokens", "replica")} == {
-        "turn": 0, "tokens": 1000, "prompt_tokens": 100, "replica": "1"
-    }  # fmt: skip
-    assert json.loads(row["attributes"]) == {"queued_s": 0.25, "finish": "stop"}
-
-
-def test_captures_say_what_became_of_them(run):
-    """A row a capture: its state, the reason, when it was, what it left."""
-    whole, failed = run.frame("captures").to_pylist()
-
-    assert [whole["state"], whole["reason"], whole["files"]] == ["whole", None, [TRACE]]
-    assert [failed["state"], failed["files"]] == ["failed", []]
-    assert "the disk is full" in failed["reason"]
-    assert [whole["opened_ns"], whole["closed_ns"]] == [EPOCH + 16.5 * S, EPOCH + 17.5 * S]
-    assert [whole["window"], whole["phase"], whole["stop_s"]] == [
-        "2/update_actor", "update_actor", 0.2
-    ]  # fmt: skip
-
-
-def test_requests_of_spans_have_the_parts_of_their_life(run):
-    """What the program noted of a request places its prefill; what it did not is null."""
-    table = run.frame("requests")
-
-    (row,) = rows(table, trajectory="3-9")
-
-    assert table.num_rows == 40
-    assert row["source"] == "span"
-    assert row["prefill_ns"] - row["start_ns"] == S // 4
-    assert row["end_ns"] - row["start_ns"] == STEPS[3] * S
-    assert [row["decode_ns"], row["finish"], row["tokens"]] == [None, "stop", 1000]
 
 
 def test_requests_of_an_engine_have_the_parts_of_their_life(tmp_path):
@@ -174,15 +138,6 @@ def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
 
     assert table.num_rows == 0
     assert table.schema.metadata[b"rlprof_run"] == b"e/attempt_2"
-
-
-def test_a_table_knows_its_run_and_schema(run):
-    """Run, number of the schema and the bound of each host's clock are in the metadata."""
-    metadata = run.frame("captures").schema.metadata
-
-    assert metadata[b"rlprof_schema"] == b"1"
-    assert metadata[b"rlprof_run"] == b"r1"
-    assert json.loads(metadata[b"rlprof_clock_bound_ns"]) == {"node-a": 100, "node-b": 100}
 
 
 @pytest.mark.parametrize(
