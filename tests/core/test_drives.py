@@ -9,6 +9,7 @@ import pytest
 import rlprof
 from rlprof.session import _current
 from rlprof_cli import main
+from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
 pytestmark = pytest.mark.slow
@@ -70,6 +71,19 @@ def test_ranks_that_are_not_chosen_are_left_alone(hive_config):
     assert {7} == {c.target.rank for c in run.captures if c.tool == "fake"}
 
 
+def test_options_of_the_tools_are_checked_before_the_run(hive_config):
+    """They are the engine's business only later."""
+    with pytest.raises(rlprof.ConfigError, match=r"tools\.fake\.colour: unknown"):
+        record(hive_config(options={"colour": "red"}), [0])
+
+
+def test_a_tool_of_the_role_stands_for_the_runs(hive_config):
+    """It records inside the engine, and not the process that holds it."""
+    run = record(hive_config(role={"tool": "other"}), [0])
+
+    assert {("other", 0), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
+
+
 def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hive_config):
     """`ranks: [5]` chooses the replica that holds 4 and 5, and not the one before it."""
 
@@ -106,6 +120,23 @@ def test_what_fails_in_a_worker_fails_there_alone(hive_config):
 
     states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
     assert states == {"hive": "whole", "fake": "failed"}
+
+
+def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive_config):
+    """With `steps: none` the first order that comes is a request's, with options of its own."""
+    with rlprof.open(hive_config() | {"steps": "none"}, role="driver") as prof:
+        prof.attach([0], role="rollout")
+        steps = prof.steps(range(1, 4))
+        next(steps)
+        asked = ask(prof, role="rollout", options={"fake": {"level": 5}})
+        for _ in steps:
+            with prof.phase("rollout"):
+                pass
+    run = rlprof.read(prof.run_dir)
+
+    found = [(c.window.start_step, c.tool, c.request, c.state) for c in run.captures]
+    assert sorted(found) == [(2, "fake", asked.id, "whole"), (2, "hive", asked.id, "whole")]
+    assert [c.asked["level"] for c in run.captures if c.tool == "fake"] == [5]
 
 
 def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):

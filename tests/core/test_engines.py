@@ -97,6 +97,22 @@ def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(g
     assert [message] * 2 == [line for line in said if "config (there" in line]
 
 
+@pytest.mark.slow
+def test_several_replicas_are_recorded_at_once(given):
+    """`ranks` chooses those that hold one of them."""
+    with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
+        prof.attach({"name": "a"}, replica=0, ranks=[0, 1])
+        prof.attach({"name": "b"}, replica=1, ranks=[2, 3])
+        prof.attach({"name": "c"}, replica=2, ranks=[4, 5])
+        train(prof)
+
+    assert [entry[:2] for entry in found(prof)] == [
+        ("1/rollout", "rollout replica 0"),
+        ("1/rollout", "rollout replica 1"),
+        ("1/update", "actor 0/1"),
+    ]
+
+
 def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
     """All faults at once, with the close name, where they stand."""
     with rlprof.open(given(options={"sped": 1, "raises_in": 3}), role="actor") as prof:

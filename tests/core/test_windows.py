@@ -76,6 +76,19 @@ def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
 
 
 @pytest.mark.slow
+def test_tools_start_in_order_and_stop_in_reverse(config, calls):
+    """Several tools record the same window, nested like brackets."""
+    with rlprof.open(config(tool=["fake", "other", "bare"])) as prof:
+        prof.step(1)
+        with prof.phase("rollout"):
+            pass
+
+    order = [call[:2] for call in calls if call[1] in ("start", "stop")]
+    assert order == [("fake", "start"), ("other", "start"), ("bare", "start"),
+            ("other", "stop"), ("fake", "stop")]  # fmt: skip
+
+
+@pytest.mark.slow
 def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
     """minibatch() outside a window is nothing."""
     with rlprof.open(config()) as prof:
