@@ -50,17 +50,6 @@ def test_methods_are_given_back_as_they_were():
     assert vars(plain) == {}
 
 
-def test_what_has_no_such_method_is_left_alone():
-    """Of a release without it."""
-    motor, wrapped = Motor(), Wrapped()
-
-    wrapped.put(motor, "stop", lambda inner: inner())
-    wrapped.take_back()
-
-    assert vars(motor) == {}
-    assert not hasattr(motor, "stop")
-
-
 def test_a_call_that_ends_a_window_is_never_failed_for_it():
     """A profiler that cannot be asked as it should is told of, and the weights are loaded."""
 

@@ -62,18 +62,3 @@ def test_nobody_waits_for_a_server():
     assert found == {"requests_running": 2}
     assert told.news() == {}
     assert asked == [1]
-
-
-def test_a_server_that_raises_is_no_error():
-    """It is not there yet, or no more: nothing is known of it."""
-    gone = threading.Event()
-
-    def ask():
-        gone.set()
-        raise OSError("refused")
-
-    told = Told(ask)
-
-    assert told.news() == {}
-    assert gone.wait(30)
-    assert told.news() == {}

@@ -58,18 +58,6 @@ def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
 
 
 # failures.md: sglang-traces
-def test_a_stage_that_writes_after_the_stop_is_waited_for(lab):
-    """A later pipeline stage is not done when the stop is answered."""
-    handle = engine(NEW, pp=2, late_s=0.4)
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert steps_in(run, 0) == [FOUR, FOUR]
-    assert list(lab.traces.iterdir()) == []
-
-
-# failures.md: sglang-traces
 def test_a_stage_that_never_writes_is_missed(lab, monkeypatch):
     """What is there is kept, and how many are not is said; what comes later is left to itself."""
     monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
@@ -142,21 +130,6 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
         assert states(run) == ["partial", "failed"]
         assert SILENT in notes(run, 1)
         assert len(asked.called("start_profile")) == 1
-
-
-# failures.md: sglang-refused
-def test_what_torch_refuses_is_told(lab):
-    """A scheduler answers what torch's profiler would not do, and lives."""
-    handle = engine(NEW)
-    (scheduler,) = handle.tokenizer_manager.replica.schedulers
-    scheduler.part.refusal = RuntimeError("Kineto is already active")
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["failed"]
-    assert "Kineto is already active" in notes(run, 0)
-    assert lab.answers == [ANSWER]
-    assert lived(handle)
 
 
 # failures.md: sglang-cut

@@ -92,22 +92,6 @@ def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
     assert parts["queued"]["ts"] == parts["request one"]["ts"]
 
 
-def test_without_metrics_what_the_frontend_saw_is_told(frontend, tmp_path):
-    """When it came, and its tokens; that the rest is not is said."""
-    requests = Requests(frontend, has_metrics=False)
-    requests.start()
-    before = time.monotonic()
-    begin(frontend, "one")
-    end(frontend, "one")
-    requests.stop(tmp_path)
-
-    (line,) = lines_of(tmp_path)
-    assert before - 1 < line["queued_ts"] < time.monotonic() + 1  # not the wall clock's
-    assert "first_token_ts" in line
-    assert "scheduled_ts" not in line
-    assert "requests: queued, prefill" in requests.unsupported
-
-
 def test_a_request_of_before_the_window_is_told_and_one_of_after_is_not(frontend, tmp_path):
     """Those there at its begin are watched, too; between windows nothing is kept."""
     begin(frontend, "before")

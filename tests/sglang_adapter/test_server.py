@@ -103,16 +103,6 @@ def test_a_server_that_refuses_spoils_its_own_window(lab, server, code):
     assert server.manager.replica.killed_by == ""
 
 
-# failures.md: sglang-cut
-def test_a_server_that_says_of_a_stop_no_reason_has_stopped(lab, server):
-    """A session of so many steps is over by itself: the server answers 500, and has its trace."""
-    run = train(lab, server, iterations={"count": 2})
-
-    assert states(run) == ["whole", "whole"]
-    assert [steps_in(run, index) for index in range(2)] == [[FOUR[:2]]] * 2
-    assert [path for path, _ in server.posted].count("/start_profile") == 2
-
-
 # failures.md: sglang-key
 def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
     """What it would write there cannot be tried from here, nor fetched: nothing is asked."""

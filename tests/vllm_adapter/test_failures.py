@@ -9,7 +9,6 @@ import threading
 import pytest
 
 import rlprof
-from rlprof.errors import ConfigError
 from tests.engine_parts import lab
 from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
 from tests.fakes.vllm_engines import EngineDeadError
@@ -241,24 +240,6 @@ def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
     assert lab.answers == [ANSWER] * 2
 
 
-# failures.md: vllm-refused
-@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
-def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab, traces, kind):
-    """It may still take effect; nothing may go on recording after it."""
-    handle = engine(NEW, kind, directory=traces, launched=QUIET)
-    gate = handle.gates["start_profile"] = threading.Event()
-
-    run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
-    gate.set()
-    wait_for(lambda: handle.called("stop_profile") and not handle.profiler.is_active)
-
-    assert states(run) == ["failed", "failed"]
-    assert "start was not answered within start_timeout_s 0.2" in notes(run, 0)
-    assert "not started" in notes(run, 1)
-    assert lab.answers == [ANSWER] * 2
-    assert not handle.profiler.is_active
-
-
 # failures.md: vllm-cut
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
@@ -397,20 +378,6 @@ async def _task():
 async def _ended(task):
     task.cancel()
     await asyncio.wait([task])
-
-
-# failures.md: vllm-launch
-def test_an_engine_that_cannot_be_recorded_in_its_workers_is_told(lab, traces):
-    """`way: worker` records with the run's tools; without one it cannot be."""
-    with pytest.raises(ConfigError, match="way: worker records with the run's tools"):
-        rlprof.launch(
-            {
-                "steps": [1],
-                "roles": {"rollout": {"engine": "vllm", "tool": []}},
-                "engines": {"vllm": {"way": "worker"}},
-            },
-            role="rollout",
-        )
 
 
 # failures.md: vllm-loop

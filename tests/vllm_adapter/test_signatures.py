@@ -80,33 +80,6 @@ def test_a_server_says_by_its_body_what_a_session_can_have(release):
 
 @every_kind
 @every_release
-def test_sessions_have_words_of_their_own_since_032(release, kind):
-    """A prefix that stays with the first session, as from 0.17 to 0.31, is none."""
-    has_sessions = number(release) >= (0, 32)
-
-    facts = reach(engine(release, kind), "").facts
-
-    assert facts.kind == kind
-    assert facts.has_prefix == has_sessions
-    assert facts.has_iterations == has_sessions
-    assert ("profile_prefix" in facts.parameters) == (number(release) >= (0, 17))
-
-
-@every_kind
-@every_release
-def test_whether_it_was_launched_with_a_profiler_is_seen(release, kind, tmp_path):
-    """Its ProfilerConfig says so, and where it writes."""
-    bare = reach(engine(release, kind), "").facts
-    facts = reach(engine(release, kind, directory=tmp_path, tp=2), "").facts
-
-    assert (bare.profiler, bare.directory) == ("", "")
-    assert (facts.profiler, facts.directory) == ("torch", str(tmp_path))
-    assert (facts.workers, facts.has_layout) == (2, True)
-    assert facts.records_frontend  # vLLM's default
-
-
-@every_kind
-@every_release
 def test_a_whole_window_is_started_in_the_words_of_the_release(release, kind, tmp_path):
     """A prefix where it is the session's own, and nothing else; nothing is unsupported."""
     given, native = started(engine(release, kind, directory=tmp_path), None)
@@ -251,22 +224,6 @@ def test_an_engine_is_launched_light(release, install):
 
     assert made.engine_args == {"disable_log_stats": False, "profiler_config": LIGHT}
     assert made.env == {}
-
-
-@every_release
-def test_contents_and_engine_steps_are_launched(release, install):
-    """What the tool `torch` is asked for is asked of the engine, and so are the engine steps."""
-    install(release)
-
-    made = launch(CHOSEN, ["stack", "shapes"])
-
-    config = made.engine_args["profiler_config"]
-    assert set(config) <= set(SAID[release]["ProfilerConfig"])
-    assert (config["delay_iterations"], config["max_iterations"]) == (3, 5)
-    assert (config["torch_profiler_with_stack"], config["torch_profiler_with_memory"]) == (
-        True,
-        False,
-    )
 
 
 @every_release
