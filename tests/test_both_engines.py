@@ -24,6 +24,7 @@ from rlprof_sglang import server_args as sglang_args
 from rlprof_vllm import server_args as vllm_args
 from tests.perfetto_engine import query_all
 from tests.ports import free_port
+from tests.real_drivers import post
 
 pytestmark = pytest.mark.slow
 
@@ -156,14 +157,6 @@ def server(home, python, argv, env):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def post(url, body):
-    """Post JSON; return what is answered."""
-    head = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), head)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.loads(answer.read())
 
 
 def test_one_config_captures_both_engines_and_the_trainer(left):

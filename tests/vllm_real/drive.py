@@ -7,28 +7,17 @@ engine should not be the tests.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-from pathlib import Path
 
+from tests.real_drivers import ARGUMENTS, config_of, told
 from tests.vllm_real.tiny import SMALL
-
-ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
-"""What the test has given: `home` and `model`, and what else the driver reads."""
 
 EXTENSION = "tests.vllm_real.framework.FrameworkExtension"
 
 
 def config(**changes):
     """Return a config: every step, all replicas by `vllm` and the tool torch."""
-    engine = changes.pop("vllm", {})
-    return {
-        "run_dir": f"{ARGUMENTS['home']}/runs",
-        "tool": "torch",
-        "steps": {"every": 1},
-        "roles": {"rollout": {"engine": "vllm", **changes.pop("role", {})}},
-        "engines": {"vllm": engine},
-    } | changes
+    return config_of("vllm", changes)
 
 
 def async_engine(launch, **more):
@@ -57,12 +46,6 @@ async def batch(engine, name, lengths):
     """Have several requests answered at once."""
     asked = (generate(engine, f"{name}-{n}", tokens) for n, tokens in enumerate(lengths))
     return await asyncio.gather(*asked)
-
-
-def told(**said):
-    """Leave what the test wants to know."""
-    with Path(ARGUMENTS["home"], "told.jsonl").open("a") as file:
-        file.write(json.dumps(said, default=str) + "\n")
 
 
 def run(main):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of, wall_ns
+from tests.real_engines import KNOWN, counters_of
+from tests.vllm_real.conftest import engine_steps, trace, traces_of, wall_ns
 from tests.vllm_real.drivers.alone import LENGTHS
 
 pytestmark = pytest.mark.slow

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-from contextlib import suppress
 
 import pytest
 
-import rlprof
 from tests.ports import free_port
-from tests.vllm_real.conftest import BOUND_S, KNOWN, ROOT, counters_of
+from tests.real_engines import KNOWN, ROOT, counters_of, example
 from tests.vllm_real.drivers.server import FLAGS
 from tests.vllm_real.tiny import QUIET, SMALL
 
@@ -28,20 +22,8 @@ def _run(tmp_path, model):
     shutil.copytree(ROOT / "examples/vllm", folder)
 
     def run(program, *arguments):
-        env = os.environ | QUIET | {"PYTHONPATH": str(folder), "TMPDIR": str(tmp_path)}
-        with (tmp_path / "log").open("wb") as log:
-            child = subprocess.Popen(
-                [sys.executable, program, str(model), *arguments],
-                cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        try:
-            code = child.wait(BOUND_S)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-        assert code == 0, (tmp_path / "log").read_text(errors="replace")[-4000:]
-        (found,) = (folder / "outputs/profile").iterdir()
-        return rlprof.read(found)
+        env = QUIET | {"PYTHONPATH": str(folder), "TMPDIR": str(tmp_path)}
+        return example(folder, program, model, *arguments, log=tmp_path / "log", env=env)
 
     return run
 

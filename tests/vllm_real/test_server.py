@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vllm_real.conftest import KNOWN, counters_of, engine_steps, trace, traces_of
+from tests.real_engines import KNOWN, counters_of
+from tests.vllm_real.conftest import engine_steps, trace, traces_of
 
 pytestmark = pytest.mark.slow
 

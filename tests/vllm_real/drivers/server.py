@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import rlprof
 from rlprof_vllm import server_args
 from rlprof_vllm._installed import sources_here, version
 from tests.ports import free_port
+from tests.real_drivers import post, wait_until_up
 from tests.vllm_real.drive import ARGUMENTS, config, told
 
 FLAGS = (
     "--load-format=dummy --enforce-eager --dtype=float32 --max-model-len=256 --max-num-seqs=8 "
     f"--kv-cache-memory-bytes={32 << 20} --host=127.0.0.1"
 ).split()
-UP_S = 240
-
-
-def post(url, body):
-    """Post JSON; return what is answered."""
-    head = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), head)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.loads(answer.read())
-
-
-def up(url, server):
-    """Wait until the server answers."""
-    deadline = time.monotonic() + UP_S
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/health", timeout=5).close()
-        except OSError:
-            time.sleep(0.3)
-        else:
-            return
-    raise SystemExit("the server did not come up")
 
 
 def generate(url, tokens):
@@ -90,7 +66,7 @@ def main():
     with Path(ARGUMENTS["home"], "server.log").open("wb") as log:
         server = subprocess.Popen(argv, env=env, stdout=log, stderr=log, start_new_session=True)
     try:
-        up(url, server)
+        wait_until_up(url, server)
         generate(url, 4)
         windows(url, "native", config(vllm={"way": "native"}), [5, 8, 3])
         windows(url, "worker", config(), [5, 8])
