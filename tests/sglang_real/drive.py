@@ -7,34 +7,21 @@ the process that hosts it when a scheduler fails.
 from __future__ import annotations
 
 import asyncio
-import json
+import inspect
 import os
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.ports import free_port
+from tests.real_drivers import ARGUMENTS, config_of, post, told, wait_until_up
 from tests.sglang_real.tiny import SMALL
-
-ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
-"""What the test has given: `home` and `model`, and what else the driver reads."""
-
-UP_S = 240
 
 
 def config(**changes):
     """Return a config: every step, all replicas by `sglang` and the tool torch."""
-    engine = changes.pop("sglang", {})
-    return {
-        "run_dir": f"{ARGUMENTS['home']}/runs",
-        "tool": "torch",
-        "steps": {"every": 1},
-        "roles": {"rollout": {"engine": "sglang", **changes.pop("role", {})}},
-        "engines": {"sglang": engine},
-    } | changes
+    return config_of("sglang", changes)
 
 
 @contextmanager
@@ -83,7 +70,7 @@ def server(launch=None, **more):
     with Path(ARGUMENTS["home"], "server.log").open("wb") as log:
         process = subprocess.Popen(argv, stdout=log, stderr=log)
     try:
-        _wait(url, process)
+        wait_until_up(url, process)
         yield url, process
     finally:
         if process.poll() is None:
@@ -122,26 +109,11 @@ async def start_profile(manager, **asked):
     return await manager.start_profile(ProfileReq(**asked))
 
 
-def post(url, body):
-    """Post JSON; return what is answered, which need not be JSON."""
-    head = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(body).encode(), head)
-    with urllib.request.urlopen(request, timeout=120) as reply:
-        text = reply.read().decode()
-    return json.loads(text) if text.startswith(("{", "[")) else text
-
-
 def post_request(url, name, tokens):
     """Have one request answered by a server; return all that SGLang says of it."""
     chosen = {"max_new_tokens": tokens, "ignore_eos": True}
     asked = {"rid": name, "input_ids": [1, 5 + len(name), 6], "sampling_params": chosen}
     return post(f"{url}/generate", asked)
-
-
-def told(**said):
-    """Leave what the test wants to know."""
-    with Path(ARGUMENTS["home"], "told.jsonl").open("a") as file:
-        file.write(json.dumps(said, default=str) + "\n")
 
 
 def run(main):
@@ -176,16 +148,3 @@ def _version():
     from importlib.metadata import version
 
     return tuple(map(int, version("sglang").split(".")[:3]))
-
-
-def _wait(url, process):
-    """Wait until a server answers."""
-    deadline = time.monotonic() + UP_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/health", timeout=5).close()
-        except OSError:
-            time.sleep(0.3)
-        else:
-            return
-    raise SystemExit("the server did not come up")

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sglang_real.conftest import (
-    KNOWN,
-    captures,
-    counters_of,
-    opened,
-    requests,
-    steps,
-    traces,
-)
+from tests.real_engines import KNOWN, counters_of, opened
+from tests.sglang_real.conftest import captures, requests, steps, traces
 from tests.sglang_real.drivers.alone import DEADLY, SEED
 from tests.sglang_real.sessions import SIX
 

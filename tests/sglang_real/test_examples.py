@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
-import rlprof
 from tests.ports import free_port
-from tests.sglang_real.conftest import BOUND_S, ROOT, STAND_INS
+from tests.real_engines import ROOT, example
+from tests.sglang_real.conftest import STAND_INS
 from tests.sglang_real.tiny import QUIET, SMALL
 
 pytestmark = pytest.mark.slow
@@ -49,20 +44,8 @@ def run(home, program, model):
     folder = home / "sglang"
     shutil.copytree(ROOT / "examples/sglang", folder)
     own = {"PYTHONPATH": str(STAND_INS), "TMPDIR": str(home), "RAY_AUTH_MODE": "disabled"}
-    with (home / "log").open("wb") as log:
-        child = subprocess.Popen(
-            [sys.executable, program, str(model), *ARGUMENTS[program]()],
-            cwd=folder, env=os.environ | QUIET | own, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        code = child.wait(BOUND_S)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-    assert code == 0, (home / "log").read_text(errors="replace")[-4000:]
-    (found,) = (folder / "outputs/profile").iterdir()
-    return rlprof.read(found)
+    given = [str(model), *ARGUMENTS[program]()]
+    return example(folder, program, *given, log=home / "log", env=QUIET | own)
 
 
 @pytest.mark.parametrize("program", ARGUMENTS)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-
 import pytest
 
 import rlprof
+from tests.real_engines import opened, shares_a_report
 from tests.real_nsys import ranges_of, real_nsys
 from tests.sglang_real.conftest import captures, traces
 
@@ -32,10 +30,7 @@ def test_every_scheduler_has_a_trace_of_its_own_steps(driven, step):
     (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
 
     found = captures(run, "nsys", f"{step}/rollout")
-    made = [
-        json.loads(gzip.decompress(file.read_bytes()))
-        for file in traces(run, "nsys", f"{step}/rollout")
-    ]
+    made = [opened(file) for file in traces(run, "nsys", f"{step}/rollout")]
 
     assert [(capture.state, dict(capture.unsupported)) for capture in found] == [("whole", {})] * 2
     assert [len(ranges_of(trace)) for trace in made] == [ran, ran]
@@ -47,7 +42,4 @@ def test_schedulers_of_one_launch_share_one_report(driven):
     """The report of a window is with the scheduler that began it; the other says so."""
     for step in (1, 2):
         both = captures(driven.run("nsys"), "nsys", f"{step}/rollout")
-        formats = [{one.format for one in capture.artifacts} for capture in both]
-        (first,) = [c for c, of_one in zip(both, formats, strict=True) if "nsys-rep" in of_one]
-        (other,) = [capture for capture in both if capture is not first]
-        assert other.applied["report"] == f"one with {first.target}"
+        assert shares_a_report(both)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sglang_real.conftest import KNOWN, captures, counters_of, steps, traces
+from tests.real_engines import KNOWN, counters_of
+from tests.sglang_real.conftest import captures, steps, traces
 
 pytestmark = pytest.mark.slow
 TOOL = {"worker": "torch", "native": "sglang"}
