@@ -9,7 +9,6 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_npu._library import experimental
 from rlprof_npu._options import NpuOptions
-from tests.npu.windows import TARGET, WINDOW, started
 
 torch = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from rlprof_sglang import _facts, _native, _requests
 from tests.sglang_adapter import signatures
-from tests.sglang_adapter.generations import PROFILERS
+from tests.sglang_adapter.generations import PROFILER
 from tests.sglang_adapter.history import RELEASES, SAID, number, parameters
 
 every_release = pytest.mark.parametrize("release", RELEASES)
@@ -22,35 +22,32 @@ STATE = {
 
 
 def test_releases_of_every_generation_are_known():
-    """Eleven, in their order, each by one wheel with its checksum."""
+    """The newest six, in their order, each by one wheel with its checksum."""
     assert tuple(RELEASES) == tuple(SAID) == signatures.RELEASES
-    assert len(RELEASES) == 11
+    assert len(RELEASES) == 6
     for release, said in SAID.items():
         assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
         assert len(bytes.fromhex(said["sha256"])) == 32
 
 
 @every_release
-def test_a_session_is_one_object_since_0515(release):
-    """Before, it is keywords, and its name is no caller's; HTTP hears what a call hears."""
-    said, is_new = SAID[release], number(release) >= (0, 5, 15)
-    names = set(parameters(said["TokenizerManager"]["start_profile"]))
-    body = set(said["requests"]["ProfileReq" if is_new else "ProfileReqInput"])
+def test_a_session_is_one_object(release):
+    """HTTP hears what a call hears, and the scheduler reads its kind."""
+    said = SAID[release]
+    body = set(said["requests"]["ProfileReq"])
 
-    assert (names == {"req"}) == is_new
-    assert (body if is_new else names) >= ASKED
-    assert ("profile_id" in body) == is_new
-    assert said["scheduler part"]["kind"] == ["req_type" if is_new else "type"]
+    assert parameters(said["TokenizerManager"]["start_profile"]) == ["req"]
+    assert body >= ASKED | {"profile_id"}
+    assert said["scheduler part"]["kind"] == ["req_type"]
     assert {"/start_profile", "/stop_profile", "/server_info"} <= set(said["HTTP"])
 
 
 @every_release
-def test_a_session_needs_one_step_more_before_0516(release):
-    """Without a start_step, the step of the start was taken for the first of those asked for."""
+def test_a_session_has_the_steps_that_are_asked_for(release):
+    """Without a start_step, too, the step of the start is not one of them."""
     targets = SAID[release]["scheduler part"]["targets"]
 
-    is_exact = [one.endswith("num_steps + 1") for one in targets if "start" not in one]
-    assert is_exact == [number(release) >= (0, 5, 16)]
+    assert all(one.endswith("num_steps + 1") for one in targets if "start" not in one)
 
 
 @every_release
@@ -58,17 +55,14 @@ def test_what_the_part_in_the_schedulers_stands_on_is_there(release):
     """The plugins of SGLang, the methods that are hooked, and the state that the guard reads."""
     said, part = SAID[release], SAID[release]["scheduler part"]
     file, _, name = part["home"].removesuffix(".py").partition(".py ")
-    new, old = PROFILERS
-    is_new = number(release) >= (0, 5, 13)
 
     assert said["plugins"]["group"] == "sglang.srt.plugins"
     assert "SGLANG_PLUGINS" in said["plugins"]["admitted by"]
     assert said["plugins"]["loaded before a scheduler is made"]
-    home, _, method = (new if is_new else old).rpartition(".")
-    assert f"{file.replace('/', '.')}.{name}" == home
-    assert {method, "_profile_batch_predicate"} <= set(part["methods"])
+    assert f"{file.replace('/', '.')}.{name}" == PROFILER
+    assert {"_profile", "_profile_batch_predicate"} <= set(part["methods"])
     assert set().union(*part["attributes"].values()) >= STATE
-    assert part["refuses what torch does"] == (number(release) >= (0, 5, 14))
+    assert part["refuses what torch does"]
     assert parameters(said["Scheduler"]["run_batch"])[0] == "batch"
     assert said["Scheduler"]["get_internal_state"] is not None
 

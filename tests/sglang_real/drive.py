@@ -7,7 +7,6 @@ the process that hosts it when a scheduler fails.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import subprocess
 import sys
