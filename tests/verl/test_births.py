@@ -58,7 +58,7 @@ def born(role, *, tool="nsys", pools=("actor_rollout_ref",), groups=("actor_roll
 def under_nsys(asked):
     """Say for each worker the name that nsys knows it by; empty: it starts as in verl."""
     commands = [one["runtime_env"].get("py_executable", "") for one in asked]
-    return [one.partition("--name=")[2].partition(" ")[0] for one in commands]
+    return [one.partition('"name": "')[2].partition('"')[0] for one in commands]
 
 
 def test_a_chosen_rank_starts_under_nsys():
