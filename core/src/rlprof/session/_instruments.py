@@ -145,7 +145,7 @@ class OpenWindow:
         self._ranges: dict[int, list[Scope]] = {}
         self._ended: set[int] = set()
         self.ends = ""
-        """Why it has ended, if its thread has still to come by and stop it."""
+        """Why it has ended, if its own thread must still stop it; else empty."""
         self._thread = threading.current_thread()
         self._began = time.monotonic()
 

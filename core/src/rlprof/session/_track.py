@@ -92,7 +92,7 @@ class Track:
 
     @property
     def demands(self) -> Demands:
-        """What is asked of it, also from other threads, but by one at a time."""
+        """The demands on this target; only one thread at a time may ask."""
         if self._demands is None:
             from rlprof.session._demands import Demands
 

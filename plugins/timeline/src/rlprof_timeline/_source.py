@@ -48,7 +48,7 @@ class TraceGroup:
 
 @attrs.frozen(eq=False)
 class Source:
-    """A process of the run, an engine that one drives, or a file."""
+    """A process of the run, an engine that a process drives, or a file."""
 
     title: str
     """The name of the one process that holds its tracks; empty: those of its traces hold them."""
@@ -63,7 +63,7 @@ class Source:
     host: str = ""
     """The host whose clock they have: a key of `Plan.hosts`."""
     target: str = ""
-    """Its target; counters of another one are drawn on that one's process."""
+    """Its target; counters of other targets are drawn on the processes of those."""
     about: tuple[Mapping[str, Any], ...] = ()
     """Its values in the `rlprof` object of the timeline: spans and counters."""
 
