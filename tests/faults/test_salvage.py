@@ -36,7 +36,7 @@ time.sleep(600)
             lab.go_on()
 
     told = lab.both(script, tool=["faulty", "torch"], tools=waits, act=kill)
-    (raw,) = lab.scratch.rglob("step_000003/update/torch/raw/part-*.json")
+    (raw,) = lab.scratch.rglob("step_000003+update+torch/raw/part-*.json")
     os.truncate(raw, raw.stat().st_size // 2)
 
     salvaged = lab.rlprof("salvage", told.run.path)

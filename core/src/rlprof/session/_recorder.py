@@ -15,7 +15,7 @@ from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
-from rlprof.session._job import RAW, Job
+from rlprof.session._job import RAW, Job, folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -186,7 +186,7 @@ class Recorder:
         *data* and *place* are the window as plain data, and its folder.
         """
         key, run, use = {"window": data, **self._key}, self._means.run, self.now.use
-        folder = self._scratch.joinpath(place, self.name)
+        folder = self._scratch / folder_name(place, self.name)
         out = run.path.joinpath(place, self._folder, self.name)
         self._given = {"target": self._target, "window": window, "folder": folder / RAW}
         if self._link is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rlprof.errors import RunError
 from rlprof.rundir import own_folder
+from rlprof.session._job import folder_name
 
 if TYPE_CHECKING:
     from rlprof_run import CaptureResult, Run
@@ -29,7 +30,11 @@ def refusal(run: Run, capture: CaptureResult) -> str:
         return f"nothing is left in {folder}"
     target = [] if capture.target == writer.target else [capture.target.folder]  # an engine's
     life = f"{run.run_id}-{run.attempt}"
-    inside = Path(life, capture.process, *target, capture.window.folder, capture.tool)
+    place = capture.window.folder
+    if folder.name == capture.tool:  # as rlprof 0.1 wrote it
+        inside = Path(life, capture.process, *target, place, capture.tool)
+    else:
+        inside = Path(life, capture.process, *target, folder_name(place, capture.tool))
     home = Path(*folder.parts[: -len(inside.parts)])
     is_ours = home / inside == folder and home.name == f"rlprof-{os.getuid()}"
     if not is_ours or not folder.is_absolute() or ".." in inside.parts:
