@@ -14,7 +14,7 @@ Manifest and spans are separate files because a manifest is read whole and spans
 
 from __future__ import annotations
 
-from rlprof.rundir._files import oddity, open_regular, own_folder, read_regular
+from rlprof.rundir._files import oddity, open_regular, own_folder, read_regular, scratch_name
 from rlprof.rundir._identity import RunFolder, join
 from rlprof.rundir._lines import (
     SALVAGED,
@@ -45,6 +45,7 @@ __all__ = [
     "own_folder",
     "read_clock",
     "read_regular",
+    "scratch_name",
     "span_line",
     "span_record",
     "visible_devices",

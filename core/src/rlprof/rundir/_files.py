@@ -77,3 +77,11 @@ def own_folder(base: Path) -> Path:
         with suppress(OSError):  # a file system without modes
             home.chmod(0o700)
     return home
+
+
+def scratch_name(place: str, tool: str) -> str:
+    """Name the scratch folder of a capture by *place*, the folder of its window, and its tool.
+
+    One folder rather than three, because a step waits for each of them to be made.
+    """
+    return f"{place.replace('/', '+')}+{tool}"

@@ -13,20 +13,14 @@ if TYPE_CHECKING:
     from rlprof.session._means import Means
 
 
-def too_late(first: int, now: int | None) -> str:
-    """Say why a demand cannot begin with step *first* (0: any) at step *now*; empty: it can."""
-    if not first or now is None or now < first:
-        return ""
-    if now == first:
-        return f"step {first} has begun already"
-    return f"step {first} is over; the run is at step {now}"
-
-
-def why_unrecorded(rule: Schedule, phases: Iterable[str], *, is_new: bool) -> str:
+def why_unrecorded(rule: Schedule, phases: Iterable[str], *, still_open: str, is_new: bool) -> str:
     """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
 
-    *is_new*: no step has begun since the target was added.
+    *still_open* is a window that has not ended; *is_new*: no step has begun since the target was
+    added.
     """
+    if still_open:
+        return f"the window {still_open} was still open"
     if is_new:
         return "it was attached after the step had begun"
     if rule.mode == "continuous":
@@ -74,7 +68,7 @@ class Demands:
         """Queue the demands that arrived; the next step comes after step *before*."""
         while self._came:
             demand = self._came.popleft()
-            late = too_late(demand.first, before)  # another rank may be past it, too
+            late = demand.too_late(before)  # another rank may be past it, too
             if late:
                 self._answer(demand, error=late)
             else:

@@ -60,9 +60,12 @@ class Members(Protocol):
 class Elsewhere(Instruments):
     """Members that stand for the recorders of a process."""
 
-    def __init__(self, target: Target, means: Means, members: Members) -> None:
+    def __init__(
+        self, target: Target, means: Means, members: Members, *, needs_tools: bool
+    ) -> None:
         super().__init__(target, means, 0)
         self._members = members
+        self.needs_tools = needs_tools
 
     def __len__(self) -> int:
         return 1

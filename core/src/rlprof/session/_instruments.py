@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 
-_LATE = "it ended on another thread than it began on, which had to come by to stop the tool"
+_LATE = "it ended on another thread than it began on; only the thread it began on can stop the tool"
 
 
 class Instruments:
     """The recorders of one target, by the plugin's name."""
+
+    needs_tools = True
+    """False: windows open without a tool, for members that must know the step."""
 
     def __init__(
         self,
@@ -78,7 +81,7 @@ class Instruments:
     def has(self, uses: Sequence[ToolUse]) -> bool:
         """Whether each of *uses* has a configured recorder."""
         found = ((self._recorders.get(use.name), use) for use in uses)
-        return all(recorder is not None and recorder.has(use) for recorder, use in found)
+        return all(recorder is not None and recorder.known(use) for recorder, use in found)
 
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Make a configured recorder for each of *uses*."""

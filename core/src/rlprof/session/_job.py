@@ -14,14 +14,6 @@ RAW = "raw"
 """Below the scratch folder of a capture: the folder of the tool."""
 
 
-def folder_name(place: str, tool: str) -> str:
-    """Name the scratch folder of a capture by *place*, the folder of its window, and its tool.
-
-    One folder rather than three, because a step waits for each of them to be made.
-    """
-    return f"{place.replace('/', '+')}+{tool}"
-
-
 @attrs.frozen
 class Job:
     """One capture to export: its raw data, and where its artifacts go."""

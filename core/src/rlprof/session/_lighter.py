@@ -5,6 +5,7 @@ The tool itself makes its options lighter.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -13,18 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlprof.config import ToolUse
+    from rlprof.session._boundary import Boundary
 
 
 def lighter(
-    use: ToolUse, notches: int, one_lighter: Callable[[Any], Any]
+    use: ToolUse, notches: int, one_lighter: Callable[..., Any], boundary: Boundary
 ) -> tuple[ToolUse, str] | None:
     """Return *use* with lighter options, and these in words; None: nothing is lighter.
 
-    *one_lighter* returns options one notch cheaper.
+    *one_lighter* is the tool's hook: it returns options one notch cheaper, or None.
     """
     options = use.options
     for _ in range(notches):
-        less = one_lighter(options)
+        less = boundary.call(f"{use.name}.lighter", partial(one_lighter, options=options))
         if less is None:
             break
         options = less

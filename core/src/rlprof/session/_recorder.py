@@ -13,9 +13,10 @@ import attrs
 from rlprof.answers import ON_ITS_LOOP, Ready, ready_of, said_by
 from rlprof.errors import PluginError
 from rlprof.plugins import hooks
+from rlprof.rundir import scratch_name
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
-from rlprof.session._job import RAW, Job, folder_name
+from rlprof.session._job import RAW, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,14 +49,9 @@ class Recorder:
     """Drives one plugin for one target."""
 
     def __init__(
-        self,
-        name: str,
-        target: Target,
-        means: Means,
-        *,
-        link: Link | None,
-        spend: Callable[[int], object] = lambda _: None,
-    ) -> None:
+        self, name: str, target: Target, means: Means, *,
+        link: Link | None, spend: Callable[[int], object] = lambda _: None,
+    ) -> None:  # fmt: skip
         self.name = name
         self.now: Instance
         """The plugin with its current options."""
@@ -92,10 +88,7 @@ class Recorder:
         """Why windows should be lighter; each reason is a notch."""
 
     def lightened(self, use: ToolUse, left: int) -> str:
-        """Continue with less than *use* if windows are too much; return what and why.
-
-        *left* are the remaining bytes.
-        """
+        """Record less than *use* if the last window was too much for *left* bytes; say why."""
         size, stop_s = self.last_bytes, self.last_stop_s
         self.last_bytes, self.last_stop_s = 0, 0.0  # each window is judged once
         if size > left:
@@ -107,24 +100,20 @@ class Recorder:
             return ""
         from rlprof.session._lighter import lighter
 
-        found = lighter(use, len(self._too_much), self._one_lighter)
+        one_lighter = self.now.hooks.lighter
+        found = lighter(use, len(self._too_much), one_lighter, self._means.boundary)
         if found is None:
             return ""
         self.take(found[0])
         return f"{found[1]}; {self._too_much[-1]}"
 
-    def _one_lighter(self, options: Any) -> Any:
-        """Return *options* one notch cheaper, or None if nothing is cheaper."""
-        ask = partial(self.now.hooks.lighter, options=options)
-        return self._means.boundary.call(f"{self.name}.lighter", ask)
-
-    def has(self, use: ToolUse) -> bool:
-        """Whether it has the options of *use*."""
-        return self._known(use) is not None
+    def known(self, use: ToolUse) -> Instance | None:
+        """Return the configured instance with the options of *use*, if there is one."""
+        return next((one for one in self._instances if one.use.asks_as(use)), None)
 
     def take(self, use: ToolUse) -> None:
         """Continue with the options of *use*; new options need a new, configured instance."""
-        known = self._known(use)
+        known = self.known(use)
         if known is not None:
             self.now = known
             return
@@ -137,9 +126,6 @@ class Recorder:
         self.now = Instance(use, plugin, hooks(plugin, self._means.plugins), ready)
         self._instances.append(self.now)
         self._configure(self.now)
-
-    def _known(self, use: ToolUse) -> Instance | None:
-        return next((one for one in self._instances if one.use.asks_as(use)), None)
 
     def _configure(self, instance: Instance) -> None:
         """Let the plugin import and warm up; if it fails, it is not used with these options."""
@@ -186,7 +172,7 @@ class Recorder:
         *data* and *place* are the window as plain data, and its folder.
         """
         key, run, use = {"window": data, **self._key}, self._means.run, self.now.use
-        folder = self._scratch / folder_name(place, self.name)
+        folder = self._scratch / scratch_name(place, self.name)
         out = run.path.joinpath(place, self._folder, self.name)
         self._given = {"target": self._target, "window": window, "folder": folder / RAW}
         if self._link is not None:
@@ -199,16 +185,11 @@ class Recorder:
         asked = dict(use.asked)
         self._means.scribe.tell("opened", **key, scratch=str(folder), asked=asked, **said)
         capture = {
-            "run_id": run.run_id,
-            "target": self._target_data,
-            "window": data,
-            "tool": self.name,
-            "host": self._means.here.host,
-            "pid": self._means.here.pid,
-            "options": asked,
+            "run_id": run.run_id, "target": self._target_data, "window": data, "tool": self.name,
+            "host": self._means.here.host, "pid": self._means.here.pid, "options": asked,
             "plugin": f"{made.__module__}:{made.__qualname__}",
             "kind": "tool" if self._link is None else "engine",
-        }
+        }  # fmt: skip
         with self._guards["prepare"]:
             os.makedirs(f"{folder}/{RAW}", exist_ok=True)  # noqa: PTH103 -- on the way into a step
             with open(f"{folder}/capture.json", "w", encoding="utf-8") as file:  # noqa: PTH123

@@ -278,6 +278,4 @@ class Session(Targets):
         self._is_closed = self._is_forgotten = True
         self.means.listeners.forget()
         self._leave()
-        for track in self._tracks:
-            track.forget()
         self._tracks = ()

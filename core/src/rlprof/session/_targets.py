@@ -58,7 +58,7 @@ class Targets:
     @property
     def why_full(self) -> str:
         """Why no target of this process may have a further window; empty if one may."""
-        reasons = [track.why_full for track in self._tracks]
+        reasons = [track.instruments.why_full for track in self._tracks]
         return reasons[0] if reasons and all(reasons) else ""
 
     def attach(
@@ -115,11 +115,15 @@ class Targets:
 
     def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
         """Ask tracks to record upcoming steps; all start with the same one, the next to begin."""
+        from rlprof.session._demands import Demands
+
         given = list(asked)
         if given and not self.means.scratch.exists():
             self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._asking:
             for track, demand, uses in given:
+                if track.demands is None:
+                    track.demands = Demands(self.means, track.keys)
                 track.demands.ask(demand, uses)
             self._has_come = True
 
@@ -128,7 +132,8 @@ class Targets:
         with self._asking:
             self._has_come = False
             for track in self._tracks:
-                track.demands.take(track.last_step)
+                if track.demands is not None:
+                    track.demands.take(track.last_step)
 
     # What another process decides, where a session is led
 
@@ -180,10 +185,9 @@ class Targets:
         """
         from rlprof.session._elsewhere import Elsewhere
 
-        elsewhere = Elsewhere(target, self.means, members)
+        elsewhere = Elsewhere(target, self.means, members, needs_tools=needs_tools)
         kinds = ("tool", "engine")
         track = Track(target, schedule, self.means, elsewhere, kinds=kinds)
-        track.needs_tools = needs_tools
         track.adopt(uses)
         self.add(track)
         return track

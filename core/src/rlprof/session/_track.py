@@ -7,6 +7,7 @@ phases, and neither waits for the other's windows.
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import attrs
@@ -27,15 +28,9 @@ class Track:
     """The recorders of one target, and its open window."""
 
     def __init__(
-        self,
-        target: Target,
-        own: Schedule,
-        means: Means,
-        instruments: Instruments,
-        *,
-        ranks: tuple[int, ...] = (),
-        kinds: tuple[str, ...] = (),
-    ) -> None:
+        self, target: Target, own: Schedule, means: Means, instruments: Instruments, *,
+        ranks: tuple[int, ...] = (), kinds: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.target = target
         self.ranks = ranks or (target.rank,)
         """The global ranks it holds."""
@@ -48,7 +43,7 @@ class Track:
         """Returns the fields that name it, or those of a demand, in a manifest line."""
         self._means = means
         self._uses: Sequence[ToolUse] = ()
-        self._instruments = instruments
+        self.instruments = instruments
         self._open: OpenWindow | None = None
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule = own
@@ -56,7 +51,7 @@ class Track:
         self.demand: Demand | None = None
         self._demanded: Sequence[ToolUse] = ()
         """The plugins that the demand asks for."""
-        self._demands: Demands | None = None
+        self.demands: Demands | None = None
         """None: nothing was asked of it."""
         self._due_step: int | None = None
         """The current step, if it is one to record."""
@@ -71,33 +66,16 @@ class Track:
         """Whether a step of its own schedule has begun."""
         self.has_ended = False
         """Whether it has ended; False if a signal cut the end short."""
-        self.needs_tools = True
-        """False: windows open without a tool, for members that must know the step."""
 
     def adopt(self, uses: Sequence[ToolUse]) -> None:
         """Take the plugins that record this target by its schedule, and let them warm up."""
         self._uses = uses
-        self._instruments.warm_up(uses)
-
-    def too_late(self, first: int) -> str:
-        """Say why a demand can no longer begin with step *first* (0: any); empty: it can."""
-        from rlprof.session._demands import too_late
-
-        return too_late(first, self.last_step)
+        self.instruments.warm_up(uses)
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that still need steps."""
-        return () if self._demands is None else self._demands.waiting
-
-    @property
-    def demands(self) -> Demands:
-        """The demands on this target; only one thread at a time may ask."""
-        if self._demands is None:
-            from rlprof.session._demands import Demands
-
-            self._demands = Demands(self._means, self.keys)
-        return self._demands
+        return () if self.demands is None else self.demands.waiting
 
     @property
     def is_idle(self) -> bool:
@@ -109,25 +87,16 @@ class Track:
         """Whether a window is open and its tools record."""
         return self._open is not None and self._open.is_recording
 
-    @property
-    def why_full(self) -> str:
-        """Why no further window may open, if the target's share of bytes is used up."""
-        return self._instruments.why_full
-
-    # Steps and phases
-
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Note why nothing was recorded of *step*, if something was due, and the served demands."""
-        if len(self._instruments) and step in self._rule.steps and self.captured_step != step:
-            if self._open is not None:
-                reason = f"the window {self._open.window.id} was still open"
-            else:
-                from rlprof.session._demands import why_unrecorded
+        if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
+            from rlprof.session._demands import why_unrecorded
 
-                reason = why_unrecorded(self._rule, phases, is_new=self.last_step is None)
-            self._skip(step, reason)
+            still = "" if self._open is None else self._open.window.id
+            is_new = self.last_step is None
+            self._skip(step, why_unrecorded(self._rule, phases, still_open=still, is_new=is_new))
         demand, self.demand = self.demand, None
-        if demand is not None:
+        if demand is not None and self.demands is not None:
             self.demands.end_step(step, demand)
 
     def begin_step(self, step: int) -> None:
@@ -143,17 +112,17 @@ class Track:
                 self.close_window("end")
         is_busy = self._open is not None
         self._rule, self.demand = self.own, None
-        if self._demands is not None and not is_busy and step not in self.own.steps:
-            self.demand, self._demanded = self._demands.begin_step(step)
+        if self.demands is not None and not is_busy and step not in self.own.steps:
+            self.demand, self._demanded = self.demands.begin_step(step)
         if self.demand is not None:
             self._rule = self.demand.schedule(step)
-            self._instruments.warm_up(self._demanded)
+            self.instruments.warm_up(self._demanded)
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self.demand is None)
         self.first_step = step if self.first_step is None else self.first_step
         self.last_step = step
         if not is_busy:
-            self._open_due(self._rule.at_step(step), step, None)
+            self._open_due(self._rule.at_step(step), None)
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
@@ -167,7 +136,7 @@ class Track:
             self.check_time()
         elif not (scope.is_async and self.opens_away(scope)):
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            self._open_due(window, scope.step, scope)
+            self._open_due(window, scope)
         if self._open is not None and self._open.is_recording:
             self._open.push(scope)
 
@@ -187,18 +156,18 @@ class Track:
     def opens_away(self, scope: Scope) -> bool:  # noqa: ARG002 -- as closes_away
         """Whether the phase may open a window of an engine, on any thread."""
         is_due = self.link is not None and self._open is None and self._due_step is not None
-        return is_due and not self._instruments.need_their_thread
+        return is_due and not self.instruments.need_their_thread
 
     def closes_away(self, scope: Scope) -> bool:
         """Whether the phase closes a window of an engine, on any thread."""
         is_mine = self.link is not None and self._open is not None and self._open.owner is scope
-        return is_mine and not self._instruments.need_their_thread
+        return is_mine and not self.instruments.need_their_thread
 
     def open_for(self, scope: Scope) -> None:
         """Open the phase's window, if one is due."""
         if not scope.is_cancelled:
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
-            self._open_due(window, scope.step, scope)
+            self._open_due(window, scope)
         if scope.is_cancelled:  # meanwhile
             self.close_for(scope)
 
@@ -225,32 +194,29 @@ class Track:
         """Open *window*, as another process decided; return why not, or nothing."""
         if uses is not None:
             uses = [use for use in uses if use.kind in self.kinds]
-            self._instruments.take(uses)
+            self.instruments.take(uses)
         if self._open is not None:
             return f"the window {self._open.window.id} was still open"
         if window in self.recorded:
             return f"the window {window.id} was recorded before"
         chosen = self._uses if uses is None else uses
-        if not chosen:
-            return ""
-        if self.why_full:
-            return self.why_full
-        self._begin(window, chosen, demand, None)
-        return ""
+        why = self.instruments.why_full if chosen else ""
+        if chosen and not why:
+            self._begin(window, chosen, demand, None)
+        return why
 
-    def _open_due(self, window: Window | None, step: int | None, owner: Scope | None) -> None:
+    def _open_due(self, window: Window | None, owner: Scope | None) -> None:
         """Open *window*, or say why that cannot be."""
         uses = self._uses if self.demand is None else self._demanded
-        if window is None or (self.needs_tools and not uses):
+        if window is None or (self.instruments.needs_tools and not uses):
             return
-        why = self._instruments.why_full or self._instruments.why_not_ready()
+        self.captured_step = window.start_step
+        why = self.instruments.why_full or self.instruments.why_not_ready()
         if why:
-            self.captured_step = window.start_step
             self._skip(window.start_step, why)
             return
         while window in self.recorded:  # a step that comes again, after a rollback
             window = attrs.evolve(window, occurrence=window.occurrence + 1)
-        self.captured_step = step
         self._begin(window, uses, self.demand, owner)
 
     def _skip(self, step: int, reason: str) -> None:
@@ -267,7 +233,7 @@ class Track:
             if self._open is not None:
                 return
             self.recorded.add(window)
-            self._open = opened = self._instruments.prepared(uses, window, demand)
+            self._open = opened = self.instruments.prepared(uses, window, demand)
             opened.owner = owner
             self._means.scribe.clock()
             self._means.scribe.flush()
@@ -284,7 +250,7 @@ class Track:
         A tool that must be stopped on its thread continues until that comes by, unless *now*.
         """
         # On the loop it needs, an edge that goes on would never end: whose it is closes, too.
-        needs_this_loop = self.link is not None and self._instruments.need_this_loop
+        needs_this_loop = self.link is not None and self.instruments.need_this_loop
         if not self._edge.acquire(blocking=not needs_this_loop):
             return
         try:
@@ -305,40 +271,30 @@ class Track:
 
     def check_time(self) -> None:
         """Close a window that has ended or is too old, if this thread may; the helper asks, too."""
-        self._instruments.watch()
+        self.instruments.watch()
         opened, window_s = self._open, self._means.limits.window_s
-        if opened is None or not (opened.ends or opened.overdue(window_s)):
-            return
-        if not opened.may_stop_here:
+        if opened is None or not opened.may_stop_here:
             return
         if opened.ends:
             self.close_window(opened.ends)
-            return
-        with self._edge:
-            opened.stop(f"limits.window_s {window_s:g} was reached")
+        elif opened.overdue(window_s):
+            with self._edge:
+                opened.stop(f"limits.window_s {window_s:g} was reached")
 
     def retire(self) -> None:
         """Close the open window, note the demands that were not served, and end; once."""
         if self.has_ended:
             return
         try:
-            self._retire()
+            with ExitStack() as stack:  # strict passes on what stop raises, and still loses nothing
+                stack.callback(self.instruments.end)
+                if self.demands is not None:
+                    stack.callback(self.demands.close)
+                if self._open is not None:
+                    ends_here = self._open.owner is None or self._open.ends
+                    reason = "end" if ends_here else "the session was closed"
+                    self.close_window(reason, now=True)
         except Exception:  # strict
             self.has_ended = True
             raise
         self.has_ended = True
-
-    def _retire(self) -> None:
-        try:
-            if self._open is not None:
-                ends_here = self._open.owner is None or self._open.ends
-                self.close_window("end" if ends_here else "the session was closed", now=True)
-        finally:  # strict passes on what stop raises, and still loses nothing
-            if self._demands is not None:
-                self._demands.close()
-            self._instruments.end()
-
-    def forget(self) -> None:
-        """Ignore all further calls: this is a forked child."""
-        self._open = None
-        self._uses = ()

@@ -67,7 +67,7 @@ class Mailbox:
         chosen = {track: _uses(request, uses, track) for track in tracks}
         is_served = any(chosen.values())
         for track, own in chosen.items():
-            late = track.too_late(request.at)
+            late = demand.too_late(track.last_step)
             if own and late:
                 self._refuse(request, [track], late)
             elif own:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof.errors import RunError
-from rlprof.rundir import own_folder
-from rlprof.session._job import folder_name
+from rlprof.rundir import own_folder, scratch_name
 
 if TYPE_CHECKING:
     from rlprof_run import CaptureResult, Run
@@ -34,7 +33,7 @@ def refusal(run: Run, capture: CaptureResult) -> str:
     if folder.name == capture.tool:  # as rlprof 0.1 wrote it
         inside = Path(life, capture.process, *target, place, capture.tool)
     else:
-        inside = Path(life, capture.process, *target, folder_name(place, capture.tool))
+        inside = Path(life, capture.process, *target, scratch_name(place, capture.tool))
     home = Path(*folder.parts[: -len(inside.parts)])
     is_ours = home / inside == folder and home.name == f"rlprof-{os.getuid()}"
     if not is_ours or not folder.is_absolute() or ".." in inside.parts:
