@@ -2,10 +2,11 @@
 
     run = rlprof.read("outputs/profile/RUN")
 
-`_reader` files to values · `_manifest`, `_capture` the lines of one manifest · `_run` the values ·
-`_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_place`, `_members`,
-`_offsets` what a fleet's driver says of others · `_lost` damaged span files · `_lines`, `_clock`,
-`_spans`, `_counters` lines with times · `salvage`, `_scratch` what dead processes left, exported.
+`_reader` files to values · `_manifest`, `_fields`, `_capture` the lines of one manifest · `_run`
+the values · `_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_place`,
+`_members`, `_offsets` what a fleet's driver says of others · `_lost` damaged span files ·
+`_lines`, `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch` what dead
+processes left, exported.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
 of a run.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_run._clock import clock_at
-from rlprof_run._manifest import target_of
+from rlprof_run._fields import target_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

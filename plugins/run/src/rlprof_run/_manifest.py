@@ -1,34 +1,8 @@
 """Turns the lines of one manifest, one by one, into the outcome of each capture.
 
-| event      | says                                                       | written             |
-|------------|------------------------------------------------------------|---------------------|
-| `process`  | who writes: target, host, pid, versions, devices           | first               |
-| `clock`    | both clocks at one instant                                 | every 10 s, at edges |
-| `clock_offset` | how far another's clock is ahead, by who drives a fleet  | when it is measured |
-| `configuring` | `configure` is called in the process                    | before it           |
-| `configured`  | it returned; if it raised: error                        | after it            |
-| `attached` | an engine was attached, or an actor of a fleet: its ranks  | when it is          |
-| `opened`   | a tool is about to record a window, with its options       | before `start`      |
-| `started`  | `start` returned: seconds, applied, unsupported            | after it            |
-| `closed`   | `stop` returned: seconds, and the reason if closed early   | after it            |
-| `failed`   | a hook raised, overran or was not called: hook, error      | when it happens     |
-| `artifact` | a file exists                                              | after `export`      |
-| `exported` | `export` returned: seconds                                 | after its artifacts |
-| `late`     | how late a member of a fleet did what its driver asked     | when it has         |
-| `missed`   | what a member of a fleet did not do, told by its driver    | when it is known    |
-| `elsewhere` | a member of a fleet writes to a folder of its own node    | when it has said so |
-| `collected` | who brought that home, or tried: files, bytes, error      | by who collects     |
-| `skipped`  | a window was due and was not recorded: step, reason        | when it is known    |
-| `problem`  | less is recorded than was asked, outside of any window     | when it is known    |
-| `request`  | a live run was asked for more: the request, error          | when it is read     |
-| `served`   | a request got all its steps, or never will: steps, error   | after its last step |
-| `salvaged` | `export` was called for a process that had died            | by who salvages     |
-| `dropped`  | spans that were more than memory holds: how many           | near the end        |
-| `left_out` | spans beyond `spans.bytes`: how many so far                | every 10 s, and last |
-| `ended`    | the session was closed                                     | last                |
-
-Lines about an engine carry its `target`; all others are about the process that writes. Who salvages
-writes a file of its own, whose lines say `of` which process they are.
+docs/manifest.md has a row for each event. Lines about an engine carry its `target`; all others are
+about the process that writes. Salvage writes a separate file, and its lines name the process under
+`of`.
 """
 
 from __future__ import annotations
@@ -43,6 +17,7 @@ from rlprof.rundir import Here, is_alive, known
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run._capture import TRIED, CaptureBuilder
 from rlprof_run._clock import unbroken
+from rlprof_run._fields import seconds_of, target_of, window_of
 from rlprof_run._offsets import Offset
 from rlprof_run._on_nodes import Collected
 from rlprof_run._place import Place
@@ -159,7 +134,7 @@ class ManifestReader:
         return told + [f"{process.target}: {reason}" for reason in self._problems]
 
     def _capture(self, line: Mapping[str, Any]) -> CaptureBuilder:
-        return self.drafts[target_of(line), _window(line), line["tool"]]
+        return self.drafts[target_of(line), window_of(line), line["tool"]]
 
     def _on_process(self, line: dict[str, Any]) -> None:
         target, here = target_of(line), known(Here, line["here"])
@@ -175,7 +150,7 @@ class ManifestReader:
 
     def _on_opened(self, line: dict[str, Any]) -> None:
         draft = CaptureBuilder(
-            _window(line),
+            window_of(line),
             target_of(line),
             str(line["tool"]),
             int(line["mono"]),
@@ -211,13 +186,13 @@ class ManifestReader:
         draft = self._capture(line)
         draft.applied = dict(line.get("applied") or {})
         draft.unsupported = dict(line.get("unsupported") or {})
-        draft.start_s = _seconds(line)
+        draft.start_s = seconds_of(line)
         draft.started_ns = int(line["mono"])
 
     def _on_closed(self, line: dict[str, Any]) -> None:
         draft = self._capture(line)
         draft.closed_ns = int(line["mono"])
-        draft.stop_s = _seconds(line)
+        draft.stop_s = seconds_of(line)
         if line.get("reason", "end") != "end":
             draft.notes.append(f"closed early: {line['reason']}")
         if line.get("late"):
@@ -251,7 +226,7 @@ class ManifestReader:
     def _on_exported(self, line: dict[str, Any]) -> None:
         draft = self._capture(line)
         draft.exported = True
-        draft.export_s = _seconds(line)
+        draft.export_s = seconds_of(line)
         if "of" not in line:  # a salvager's clock is another
             draft.exported_ns = int(line["mono"])
         if draft.salvaged and not (draft.artifacts or draft.failed):
@@ -289,11 +264,11 @@ class ManifestReader:
             mono = int(line["mono"])
             late = {f"late_{hook}_s": late_s} if hook in ("start", "stop") else {}
             self.missed.append(
-                Missed(target, _window(line), tool, note, mono, is_fault=False, late=late)
+                Missed(target, window_of(line), tool, note, mono, is_fault=False, late=late)
             )
 
     def _on_missed(self, line: dict[str, Any]) -> None:
-        target, window, note = target_of(line), _window(line), f"{line['hook']}: {line['error']}"
+        target, window, note = target_of(line), window_of(line), f"{line['hook']}: {line['error']}"
         if target is not None:
             request, mono = str(line.get("request") or ""), int(line["mono"])
             self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
@@ -321,34 +296,3 @@ class ManifestReader:
 
     def _on_ended(self, line: dict[str, Any]) -> None:  # noqa: ARG002 -- all listeners are alike
         self.ended = True
-
-
-def target_of(line: Mapping[str, Any]) -> Target | None:
-    """Read the target a line names; None: the process that wrote it."""
-    if line.get("target") is None:
-        return None
-    target = known(Target, line["target"])
-    return attrs.evolve(
-        target,
-        role=str(target.role),
-        rank=int(target.rank),
-        world_size=int(target.world_size),
-        replica=None if target.replica is None else int(target.replica),
-        worker=None if target.worker is None else int(target.worker),
-    )
-
-
-def _window(line: Mapping[str, Any]) -> Window:
-    window = known(Window, line["window"])
-    return attrs.evolve(
-        window,
-        start_step=int(window.start_step),
-        end_step=int(window.end_step),
-        phase=None if window.phase is None else str(window.phase),
-        occurrence=int(window.occurrence),
-    )
-
-
-def _seconds(line: Mapping[str, Any]) -> float | None:
-    seconds = line.get("seconds")
-    return None if seconds is None else float(seconds)
