@@ -192,8 +192,8 @@ class Recorder:
         }  # fmt: skip
         with self._guards["prepare"]:
             os.makedirs(f"{folder}/{RAW}", exist_ok=True)  # noqa: PTH103 -- on the way into a step
-            with open(f"{folder}/capture.json", "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(json.dumps(capture, default=str))
+            with open(f"{folder}/capture.json", "wb", buffering=0) as file:  # noqa: PTH123
+                file.write(json.dumps(capture, default=str).encode())
             return
         self._drop()  # no recording is better than one that cannot be exported
 
