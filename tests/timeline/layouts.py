@@ -32,11 +32,13 @@ def kineto(event: dict[str, Any]) -> str:
 
 def kineto_before(event: dict[str, Any]) -> str:
     """Several members a line, as up to then."""
-    members = _members(event)
-    args = members.pop("args", None)
-    first = ", ".join(f'"{k}": {t}' for k, t in members.items() if k not in ("ts", "dur"))
-    times = ", ".join(f'"{k}": {t}' for k, t in members.items() if k in ("ts", "dur"))
-    lines = [line for line in (first, times) if line]
+    members = [*_members(event).items()]
+    args = dict(members).get("args")
+    # A flow's first line ends with its time; that of a slice ends before it.
+    ends = [n for n, (key, _) in enumerate(members) if key in ("ts", "args", "id")]
+    first = ends[0] if members[ends[0]][0] != "id" else ends[1] + 1
+    parts = members[:first], [one for one in members[first:] if one[0] != "args"]
+    lines = [", ".join(f'"{k}": {t}' for k, t in part) for part in parts if part]
     if args is not None:
         lines.append(f'"args": {{\n      {args[1:-1]}\n    }}')
     return "\n  {\n    " + ",\n    ".join(lines) + "\n  }"

@@ -36,12 +36,16 @@ TIDS = st.sampled_from([0, 7, 4242, 7654321, 140_234_567_890, -1, "Trace"])
 def an_event(draw: Any) -> dict[str, Any]:
     """Draw an event as Kineto writes them, times in ns."""
     phase = draw(st.sampled_from("XXXXsfi"))
-    event = {"ph": phase, "cat": draw(TEXT), "name": draw(TEXT), "pid": draw(PIDS)}
-    event |= {"tid": draw(TIDS), "ts": draw(st.integers(0, 10**16))}
-    if phase == "X":
-        event["dur"] = draw(st.integers(0, 10**12))
+    named = {"cat": draw(TEXT), "s": "t", "name": draw(TEXT)}
+    event = {"ph": phase, "pid": draw(PIDS), "tid": draw(TIDS), "ts": draw(st.integers(0, 10**16))}
     if phase in "sf":
-        event = {"ph": phase, "id": draw(st.integers(0, 2**32)), **event}
+        del named["s"]
+        event = {"ph": phase, "id": draw(st.integers(0, 2**32)), **event, **named}
+    else:
+        event = {"ph": phase, **named, **event}
+    if phase == "X":
+        del event["s"]
+        event["dur"] = draw(st.integers(0, 10**12))
     if phase == "f":
         event["bp"] = "e"
     if draw(st.booleans()):

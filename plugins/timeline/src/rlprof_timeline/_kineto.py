@@ -1,170 +1,252 @@
-"""Today's layout of Kineto: finds the members of the events in a batch.
+"""The layouts of Kineto: finds the numbers of the events in a batch.
 
-Each member is on a separate line, indented by four spaces, and no value holds a line feed. So their
-bytes show where all of them are, and no event is decoded. Separate from `_inplace.py`, which moves
-the members found here.
+An event begins and ends on a separate line, and no value holds a line feed. Most events of a batch
+have one of a few shapes. So one of them is read, and all that are like it are found at once: no
+event is decoded. Separate from `_inplace.py`, which moves the events found here.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+import json
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import attrs
+from rlprof_timeline._decimals import are_numbers, microseconds
 
-INDENT = "\n    "
-"""The text before each member."""
-_MEMBERS = ("ph", "cat", "name", "pid", "tid", "ts", "dur", "id", "s", "bp", "args")
-_IN_EACH = ("ph", "pid", "tid", "ts")
-_FIRST = {"ph": '"', "name": '"', "cat": '"', "s": '"', "bp": '"', "args": "{"}
-"""The first characters of the values that are not numbers."""
-_FACTOR, _BITS = 9643, 4
-"""They map the start of each member's line to a different place of a small table."""
-_START = b"\n  {"
-_END = b"\n  },"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OPEN, _CLOSE = b"\n  {", b"\n  }"
+_PHASE_AT = len('\n  {\n    "ph": "')
 _NEAR_END = 64
-_JOINED = b"stfbne"
-"""The phases of flows and async events."""
-_BEHIND = b"\n" * 64
+"""Lines: within these the last event closes."""
+_MOST_LINES = 256
+"""Of an event: their count has one byte."""
+_BEHIND = bytes(128)
 """Padding, so that no read goes past the end."""
+_ORDERS = {
+    **{phase: "ph id pid tid ts cat name" for phase in "stf"},
+    "X": "ph cat name pid tid ts dur",
+    "i": "ph cat s name pid tid ts",
+}
+"""The members of events that are found here, by phase; an optional one may follow."""
+_KEYS = json.JSONDecoder(object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+_EVENT = re.compile(
+    rb'\n  \{\n    "ph": "(?P<ph>.)",\s+(?:"id": |"cat": ".*?",\s+(?:"s": "(?P<s>.)",)?)'
+    rb'.*?,(?P<pid>\s{1,9})"pid": \d{1,7},(?P<tid>\s{1,9})"tid": \d{1,7},(?P<ts>\s{1,9})"ts": '
+    rb'(?P<us>\d{1,16})\.\d{3}(?P<end>,\s{1,9}|(?=\n))(?:"dur": )?',
+    re.DOTALL,
+)
+_LATEST_US = 9 * 10**15
+"""Below it, nanoseconds have 63 bits."""
+_LINE = re.compile(rb"\n(    \".*)?")
+_PLACES = 0x0706050403020100
+"""Times a word with a one in one of its bytes, it has in its first byte how many are behind."""
 
 
-@attrs.frozen(eq=False)
-class Layout:
-    """A batch as numbers, and the places of the members of its events."""
-
-    text: bytearray
-    """The batch, writable, with padding behind it."""
-    bytes: Any
-    words: Any
-    """The eight bytes from any byte on, as one number."""
-    starts: Any
-    """The line feed before each event."""
-    lines: dict[str, Any]
-    """The line feed before each member, by its name."""
-
-    def values(self, name: str) -> Any:
-        """Return the places where the values of a member begin."""
-        return self.lines[name] + len(f'{INDENT}"{name}": ')
-
-    @property
-    def phases(self) -> Any:
-        """The letter of each event's phase."""
-        return self.bytes[self.values("ph") + 1]
-
-
-def layout_of(batch: bytes) -> Layout | None:
-    """Find the members of all events; None: the layout differs from Kineto's."""
-    import numpy as np
-
-    size, indent = len(batch), len(INDENT)
-    text = bytearray().join((batch, _BEHIND))
-    letters = np.frombuffer(text, np.uint8)
-    words = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
-    is_line = letters[:size] == ord("\n")
-    ends = np.count_nonzero(is_line & (letters[3 : size + 3] == ord("}")))
-    is_line &= letters[indent : size + indent] == ord('"')
-    lines = np.flatnonzero(is_line)
-    # Lines with a quote in this place are members, or deeper: `\n "a": {` is not indented so.
-    begins = words[lines + 1]
-    known, factor, shift = _known()
-    kinds = (begins * factor >> shift).astype(np.uint8)
-    if not np.array_equal(known[kinds], begins):
-        return None
-    # Behind arguments an event ends; what else stands there is in them, though not deeper.
-    if np.any(kinds[1:][kinds[:-1] == _kind("args")] != _kind("ph")):
-        return None
-    by_name = {name: lines[np.flatnonzero(kinds == _kind(name))] for name in _MEMBERS}
-    starts = by_name["ph"] - len(_START)
-    if not batch[-_NEAR_END:].rstrip().endswith(_END[:-1]):
-        return None  # what follows the last of them, of another layout, has no begin here
-    if not len(starts) or len(starts) != ends or starts[0] < 0 or batch[: starts[0]].strip():
-        return None
-    found = Layout(text, letters, words, starts, by_name)
-    return found if _are_events(found) and _are_values(found) else None
-
-
-def word(text: bytes) -> int:
+def _word(text: bytes) -> int:
     """Return *text*, of eight bytes at most, as a number."""
     return int.from_bytes(text, "little")
 
 
-def _begin(name: str) -> int:
-    """Return the begin of a member's line, as a number."""
-    return word(f'    "{name}":'.encode()[:8])
+_SEEN = {_word(f'    "{key}":'.encode()[:8]) for key in ("pid", "tid", "ts", "dur", "id")}
+"""The begins of lines that `_fits` looks at anyway."""
 
 
-@cache
-def _known() -> tuple[Any, Any, Any]:
-    """Return a table of the starts of members' lines, and the factor and shift to index it."""
-    import numpy as np
+class Shape(NamedTuple):
+    """What events that are alike have in common."""
 
-    table = np.zeros(1 << _BITS, "<u8")
-    for name in _MEMBERS:
-        table[_kind(name)] = _begin(name)
-    return table, np.uint64(_FACTOR), np.uint64(64 - _BITS)
+    phase: int
+    members: tuple[tuple[int, int], ...]
+    """The lines that begin with a member: number in the event, and first eight bytes."""
+    line: int
+    """The line of the time."""
+    is_first: bool
+    """Whether the time begins its line; else it ends it."""
+    gaps: tuple[int, ...]
+    """White space before process, thread and time, and behind the time."""
+    us: bytes
+    """Digits before the point, in one of them."""
+    stop: int
+    """The character behind the time."""
+    second: int
+    """The place of the second member in the event."""
+    scope: int
+    """The place of the scope of a mark in the event; 0: it has none."""
 
 
-@cache
-def _kind(name: str) -> int:
-    return (_begin(name) * _FACTOR & (1 << 64) - 1) >> 64 - _BITS
+class Alike(NamedTuple):
+    """Events of one shape."""
+
+    shape: Shape
+    events: Any
+    """Their numbers in the batch."""
+    begins: Any
+    """The white space before their process."""
+    pids: Any
+    """Their processes, as the last eight bytes of the text."""
+    tids: Any
+    ns: Any
 
 
-def _are_events(found: Layout) -> bool:
-    """Whether each event begins right behind the last and has every required member once."""
-    starts, lines = found.starts, found.lines
-    return (
-        _stands(found, starts, _START)
-        and _stands(found, starts[1:] - len(_END), _END)
-        and all(
-            _stands(found, lines[name] + len(INDENT), f'"{name}": '.encode())
-            for name in (*_IN_EACH, "dur", "id")
+class Layout:
+    """A batch as numbers, and its lines."""
+
+    def __init__(self, batch: bytes) -> None:
+        import numpy as np
+
+        self.np: Any = np
+        self.text = bytearray().join((batch, _BEHIND))
+        """The batch, writable, with padding behind it."""
+        self.size = len(batch)
+        self.bytes = np.frombuffer(self.text, np.uint8)
+        self.words = self.runs("<u8", 8)
+        """The eight bytes from any byte on, as one number."""
+        self.lines = np.flatnonzero(self.bytes == ord("\n"))
+        third = self._behind_feeds(3)
+        self.opens = np.flatnonzero(third == ord("{"))
+        """The numbers of the lines with which events open."""
+        is_close = third == ord("}")
+        last = np.flatnonzero(is_close[-_NEAR_END:])[-1:] + max(0, len(third) - _NEAR_END)
+        self.closes = np.append(self.opens[1:] - 1, last)
+        self.is_paired = len(self.opens) == np.count_nonzero(is_close) == len(self.closes) > 0
+        self.starts = self.lines[self.opens]
+        is_member = (self._behind_feeds(5) == ord('"')).view(np.uint8)
+        self.members = np.add.reduceat(is_member, self.opens, dtype=np.uint8)
+        """How many lines of each event begin with a member."""
+
+    def _behind_feeds(self, size: int) -> Any:
+        return self.bytes[size:].take(self.lines, mode="clip")
+
+    def runs(self, kind: str, size: int) -> Any:
+        """View the text as an overlapping run of *size* bytes from each byte on."""
+        return self.np.ndarray((len(self.text) - size + 1,), kind, self.text, strides=(1,))
+
+    def is_known(self) -> bool:
+        """Whether there is nothing but events, each right behind the last."""
+        if not self.is_paired:
+            return False
+        ends = self.lines[self.closes]
+        return (
+            bool((self.starts[1:] - ends[:-1] == len(_CLOSE) + 1).all())
+            and bool(self.stands(self.starts, _OPEN).all())
+            and bool(self.stands(ends, _CLOSE).all())
+            and not self.text[: self.starts[0]].strip()
+            and not self.text[ends[-1] + len(_CLOSE) : self.size].strip()
         )
-        and all(_are_within(found, lines[name]) for name in _IN_EACH)
-        and _are_within(found, lines["dur"], found.phases == ord("X"))
-        and _have_ids(found)
+
+    def stands(self, at: Any, text: bytes) -> Any:
+        """Say where *text*, of eight bytes at most, is at a place."""
+        found, known = self.words[at], self.np.uint64(_word(text))
+        if len(text) < 8:
+            found &= self.np.uint64((1 << 8 * len(text)) - 1)
+        return found == known
+
+    def event(self, number: int) -> bytes:
+        """Return the text of an event."""
+        return bytes(self.text[self.starts[number] : self.lines[self.closes[number]] + 4])
+
+    def alike(self, most: int) -> Iterator[Alike]:
+        """Yield all events whose shape is known; give up after *most* that have no such shape."""
+        left = self.np.arange(len(self.opens))
+        while len(left) and most:
+            shape = shape_of(self.event(left[0]))
+            is_it = None if shape is None else self._fits(shape, left)
+            if is_it is None or not is_it[0][0]:
+                left, most = left[1:], most - 1
+                continue
+            yield is_it[1]
+            left = left[~is_it[0]]
+
+    def _fits(self, shape: Shape, left: Any) -> tuple[Any, Alike]:
+        """Return which of *left* have this shape, and these."""
+        np, letters, words = self.np, self.bytes, self.words
+        starts = self.starts[left]
+        is_it = letters[starts + _PHASE_AT] == shape.phase
+        is_it &= self.members[left] == len(shape.members)
+        which = np.flatnonzero(is_it)
+        left, starts = left[which], starts[which]
+        first = self.opens[left]
+
+        def line(number: int) -> Any:
+            return self.lines.take(first + number, mode="clip")
+
+        lines = self.closes[left] - first
+        ok = (lines > shape.members[-1][0]) & (lines < _MOST_LINES)
+        for number, begin in shape.members:
+            if begin not in _SEEN:
+                ok &= words[line(number) + 1] == begin
+        before_pid, before_tid, before_ts, behind = shape.gaps
+        width = len(shape.us) + len(".000")
+        if shape.is_first:
+            at = line(shape.line) + len("\n    ")
+        else:
+            at = line(shape.line + 1) - len(',"ts": ') - width
+        ok &= self.stands(at, b'"ts": ')
+        value = at + len('"ts": ')
+        are_times, ns = microseconds(letters, words, value, shape.us)
+        end = value + width
+        ok &= are_times & (letters[end] == shape.stop)
+        tids, at, fits = self._number(at - before_ts - 1, b'"tid": ')
+        ok &= fits
+        pids, at, fits = self._number(at - before_tid - 1, b'"pid": ')
+        ok &= fits
+        begins = at - before_pid
+        ok &= letters[begins - 1] == ord(",")
+        second = starts + shape.second
+        if shape.phase == ord("X"):
+            dur = end + 1 + behind
+            ok &= self.stands(second, b'"cat": "') & self.stands(dur, b'"dur": ')
+            ok &= are_numbers(words, dur + len('"dur": '), b".")
+        elif shape.scope:
+            ok &= self.stands(second, b'"cat": "')
+            ok &= self.stands(starts + shape.scope, b'"s": "t"')
+        else:
+            number = second + len('"id": ')
+            ok &= self.stands(second, b'"id": ') & are_numbers(words, number, b"0")
+            ok &= begins - number < 15  # see `Place.id`
+        is_it[which] = ok
+        found = Alike(shape, left, begins, pids, tids, ns)
+        return is_it, found if ok.all() else Alike(shape, *(one[ok] for one in found[1:]))
+
+    def _number(self, comma: Any, key: bytes) -> tuple[Any, Any, Any]:
+        """Find numbers of up to seven digits; return their texts, the places of *key*, if there."""
+        words = self.words[comma - 8]
+        spaces = (words.view("u1") == ord(" ")).view("<u8")
+        digits = (spaces * self.np.uint64(_PLACES) >> self.np.uint64(56)).astype("i8") & 7
+        at = comma - digits - len(key)
+        fits = self.stands(at, key) & (self.bytes[comma] == ord(","))
+        return words, at, fits & (self.bytes[comma - 1] - ord("0") < 10)
+
+
+def shape_of(event: bytes) -> Shape | None:
+    """Learn the shape of an event, if it is one that is known here."""
+    found = _EVENT.match(event)
+    if found is None:
+        return None
+    phase = found["ph"].decode("latin-1")
+    keys, _ = _KEYS.raw_decode(event.decode("utf-8", "replace"), len("\n  "))
+    if " ".join(keys[:7]) != _ORDERS.get(phase) or keys[7:] not in ([], ["args"], ["bp"]):
+        return None
+    is_odd = int(found["us"]) > _LATEST_US or (phase == "i" and found["s"] != b"t")
+    if is_odd or (phase == "X" and not found[0].endswith(b'"dur": ')):
+        return None
+    lines = [(one.start(), one[1]) for one in _LINE.finditer(event)]
+    members = [(nth, text) for nth, (_, text) in enumerate(lines) if text]
+    ts = found.end("ts")
+    line = event.count(b"\n", 0, ts) - 1
+    is_first = lines[line][0] + len("\n    ") == ts
+    if not is_first and not found["end"].startswith(b",\n"):
+        return None
+    head = event.index(b'"', _PHASE_AT + 2)
+    return Shape(
+        ord(phase),
+        tuple((nth, _word(text[:8])) for nth, text in members),
+        line,
+        is_first,
+        (*(len(found[key]) for key in ("pid", "tid", "ts")), max(0, len(found["end"]) - 1)),
+        found["us"],
+        event[found.end("us") + 4],
+        head,
+        found.start("s") - len('"s": "') if phase == "i" else 0,
     )
-
-
-def _have_ids(found: Layout) -> bool:
-    """Whether each flow has its id on a line: else it might join one of another trace."""
-    import numpy as np
-
-    left = np.isin(found.phases, np.frombuffer(_JOINED, np.uint8))
-    left[np.searchsorted(found.starts, found.lines["id"]) - 1] = False
-    return not left.any()
-
-
-def _stands(found: Layout, at: Any, text: bytes) -> bool:
-    """Whether *text* is at each place."""
-    mask = (1 << 8 * len(text)) - 1
-    return bool((found.words[at] & mask == word(text)).all())
-
-
-def _are_within(found: Layout, lines: Any, which: Any = slice(None)) -> bool:
-    """Whether one of *lines* is in each event, or in each of *which*."""
-    import numpy as np
-
-    starts, ends = found.starts[which], np.append(found.starts[1:], len(found.text))[which]
-    return len(starts) == len(lines) and bool(np.all((starts < lines) & (lines < ends)))
-
-
-def _are_values(found: Layout) -> bool:
-    """Whether the values of members have the right kinds; some numbers are read later."""
-    return (
-        all((found.bytes[found.values(key)] == ord(first)).all() for key, first in _FIRST.items())
-        and all((found.bytes[found.values(key) + 2] == ord('"')).all() for key in ("ph", "s"))
-        and _are_numbers(found, found.values("dur"), 16, b".")
-        and _are_numbers(found, found.values("id"), 14, b"0")
-    )
-
-
-def _are_numbers(found: Layout, at: Any, longest: int, point: bytes) -> bool:
-    """Whether the values are digits, with an optional *point*, in less than *longest* bytes."""
-    import numpy as np
-
-    text = np.lib.stride_tricks.sliding_window_view(found.bytes, longest)[at]
-    is_digit = (text - ord("0") < 10) | (text == ord(point))
-    widths = np.argmin(is_digit, axis=1)
-    after = text[np.arange(len(at)), widths]
-    return bool(np.all((widths > 0) & ((after == ord(",")) | (after == ord("\n")))))
