@@ -74,7 +74,7 @@ def eight(words: Any, count: int) -> tuple[Any, Any]:
 
 
 def in_microseconds(ns: Any) -> tuple[Any, int]:
-    """Return each time as a row of `WIDEST` characters, spaces first; and the longest length.
+    """Return each time as `WIDEST` bytes of text, spaces first; and the longest length.
 
     They are below 10**18.
     """
@@ -93,7 +93,7 @@ def in_microseconds(ns: Any) -> tuple[Any, int]:
     text[:, : 16 - longest] = ord(" ")
     for length in range(shortest, longest):
         text[us < 10**length, 16 - length - 1] = ord(" ")
-    return text, longest + len(".000")
+    return words.view(f"V{WIDEST}")[:, 0], longest + len(".000")
 
 
 @cache

@@ -107,12 +107,12 @@ class _Batch:
             room = size - len(first) - len(ends)
             if room < longest:
                 return False
-            rows = np.empty((len(which), size), np.uint8)
-            rows[:] = np.frombuffer(first + b" " * room + ends, np.uint8)
-            used = min(room, WIDEST)
-            rows[:, size - len(ends) - used : size - len(ends)] = text[which, -used:]
-            run = f"V{size}"
-            self._found.runs(run, size)[alike.begins[which]] = rows.view(run)[:, 0]
+            run, used = f"V{size}", min(room, WIDEST)
+            new = np.repeat(np.frombuffer(first + b" " * room + ends, run), len(which))
+            rows = new.view(np.uint8).reshape(-1, size)
+            digits = text[which].view(np.uint8).reshape(-1, WIDEST)
+            rows[:, size - len(ends) - used : size - len(ends)] = digits[:, -used:]
+            self._found.runs(run, size)[alike.begins[which]] = new
         if shape.scope or shape.phase == ord("X"):
             return True
         first, last = f'"ph":"{shape.phase:c}",'.encode(), f'"id":{to.prefix}'.encode()

@@ -27,7 +27,7 @@ _BATCH = 2 << 20
 """Of text: what is made of it stays in the caches of a core."""
 _LONGEST = 32 << 20
 """A head, an event or a tail beyond this is damage."""
-_NEAR_END = 1 << 16
+_NEAR_END = 1 << 12, 1 << 16
 """Of a batch: here its last event ends, but for a large one."""
 _TRIES = 8
 """Places to cut a batch: each costs a reading of it."""
@@ -73,10 +73,9 @@ class TraceText:
         buffer, looked, wanted, is_lost, more = self._left, 0, longest, False, True
         self._left = b""
         while more:
-            if len(buffer) < wanted:
-                chunk = self._read(stream, wanted - len(buffer))
-                more = bool(chunk)
-                buffer += chunk
+            if (size := len(buffer)) < wanted:
+                buffer = self._read(stream, wanted - size, buffer)
+                more = len(buffer) > size
                 if more and len(buffer) < wanted:
                     continue
             if more and not is_lost and (cut := _last_cut(buffer, looked)):
@@ -150,7 +149,7 @@ class TraceText:
 
     def _read_tail(self, text: bytes, stream: Unpacked) -> bytes:
         """Read the text after the bracket; return it if it is damage with events after it."""
-        text += self._read(stream, _LONGEST)
+        text = self._read(stream, _LONGEST, text)
         members = Members(0)
         try:
             if not self._is_list:
@@ -170,9 +169,9 @@ class TraceText:
         self.tail = members.found
         return b""
 
-    def _read(self, stream: Unpacked, size: int) -> bytes:
-        """Read *size* bytes, or as many as there are."""
-        chunks = []
+    def _read(self, stream: Unpacked, size: int, before: bytes = b"") -> bytes:
+        """Read *size* bytes, or as many as there are, behind those *before*."""
+        chunks = [before]
         while size > 0 and not self._is_over:
             try:
                 chunk = stream.read(size)
@@ -195,7 +194,7 @@ class TraceText:
 def _last_cut(buffer: bytes, looked: int) -> int | None:
     """Find the place after the last comma between two events, if all before it is well."""
     cuts: list[int] = []
-    for begin in (len(buffer) - _NEAR_END, looked - 64):
+    for begin in (*(len(buffer) - near for near in _NEAR_END), looked - 64):
         cuts = cuts or [found.end() for found in _NEXT.finditer(buffer, max(begin, looked - 64, 0))]
     for cut in cuts[: -_TRIES - 1 : -1]:
         if is_strict(b"".join((b"[", memoryview(buffer)[: cut - 1], b"]"))):
