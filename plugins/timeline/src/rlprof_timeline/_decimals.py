@@ -16,7 +16,7 @@ _ONES = 0x0101010101010101
 
 
 def microseconds(text: Any, words: Any, at: Any, like: bytes) -> tuple[Any, Any]:
-    """Read the times at *at*; return also which are like the one with these digits before the point.
+    """Read the times at *at*; return which are *like* these digits before the point, and in ns.
 
     *words*: the eight bytes from each byte of *text* on, as one number.
     """

@@ -15,7 +15,7 @@ import msgspec
 from rlprof_timeline._clock import LAST_NS
 from rlprof_timeline._place import FIRST_WORDS, is_bookkeeping
 from rlprof_timeline._tracks import called, short
-from rlprof_traces import PLAIN, encode, nanoseconds, timed, unescaped
+from rlprof_traces import encode, nanoseconds, timed
 
 if TYPE_CHECKING:
     from rlprof_timeline._place import Place
@@ -48,15 +48,9 @@ class _Event(msgspec.Struct, gc=False, omit_defaults=True, forbid_unknown_fields
     name: str | msgspec.UnsetType = _NONE
     cat: str | msgspec.UnsetType = _NONE
     id: int | str | msgspec.UnsetType = _NONE
-    bind_id: int | str | msgspec.UnsetType = _NONE
     s: Literal["g", "p", "t"] | msgspec.UnsetType = _NONE
     bp: Literal["e"] | msgspec.UnsetType = _NONE
-    cname: str | msgspec.UnsetType = _NONE
     args: msgspec.Raw | msgspec.UnsetType = _NONE
-    tts: _Us | msgspec.UnsetType = _NONE
-    tdur: _Us | msgspec.UnsetType = _NONE
-    flow_in: bool | msgspec.UnsetType = _NONE
-    flow_out: bool | msgspec.UnsetType = _NONE
 
 
 _DECODE = msgspec.json.Decoder(list[_Event]).decode
@@ -83,9 +77,6 @@ def moved(batch: bytes, to: Place) -> bytes:
     times = _times(events, to)
     if times is None:
         return _each(batch, to)
-    if b"\\" in batch:
-        for event in events:
-            _without_escapes(event)
     for event, at in zip(events, times, strict=True):
         name = event.name
         if name is not _NONE and name.startswith(FIRST_WORDS) and event.dur is not _NONE:
@@ -107,8 +98,6 @@ def moved(batch: bytes, to: Place) -> bytes:
             event.s = "t"  # others have a row without a name, which all processes share
         if event.id is not _NONE:
             event.id = to.id(event.id)
-        if event.bind_id is not _NONE:
-            event.bind_id = to.id(event.bind_id)
         if event.dur is _NONE and event.ph == "X":
             event.dur = 0  # Perfetto drops a slice without one
     return _ENCODE(events)[1:-1]
@@ -150,16 +139,6 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
 def _metadata(event: _Event) -> dict[str, Any]:
     args = None if event.args is _NONE else _value(event.args)
     return {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
-
-
-def _without_escapes(event: _Event) -> None:
-    """Remove from an event what Perfetto cannot read; see `rlprof_traces`."""
-    for key in ("name", "cat", "cname"):
-        text = getattr(event, key)
-        if text is not _NONE:
-            setattr(event, key, text.translate(PLAIN))
-    if event.args is not _NONE and b"\\" in (args := bytes(event.args)):
-        event.args = msgspec.Raw(unescaped(args))
 
 
 def _each(batch: bytes, to: Place) -> bytes:
@@ -232,7 +211,7 @@ def _text(key: str, raw: msgspec.Raw) -> bytes:
     text = bytes(raw)
     if key in ("tts", "tdur") and text[:1] not in b"-0123456789":
         return b""
-    return unescaped(text) if b"\\" in text else text
+    return text
 
 
 def _time(us: object) -> int | None:

@@ -9,7 +9,6 @@ times that of `_events.py`.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._clock import LAST_NS
@@ -37,29 +36,23 @@ _DURATION = re.compile(rb'"dur": (\d+(?:\.\d+)?)')
 
 def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
     """Return the events of *batch* for the timeline; None: they have another layout."""
-    if to.is_cut or b"\\" in batch or b'\n  {\n    "' not in batch[: 1 << 16]:
+    if to.is_cut or b'\n  {\n    "' not in batch[: 1 << 16]:
         return None
     if abs(to.shift_ns) > LAST_NS:
         return None
-    found = Layout(batch)
-    return _Batch(batch, found, to).moved() if found.is_known() else None
+    found = _Batch(batch)
+    return found.moved(to) if found.is_known() else None
 
 
-class _Batch:
-    """One batch, and the place of its events."""
+class _Batch(Layout):
+    """One batch, on its way to the place of its events."""
 
-    def __init__(self, batch: bytes, found: Layout, to: Place) -> None:
-        self._np = found.np
-        self._batch = batch
-        self._found = found
-        self._to = to
-
-    def moved(self) -> bytes | memoryview | None:
+    def moved(self, to: Place) -> bytes | memoryview | None:
         """Move the batch; if that fails, the partial result is discarded."""
-        np, found, to = self._np, self._found, self._to
-        is_odd = np.ones(len(found.opens), bool)
+        np = self.np
+        is_odd = np.ones(len(self.opens), bool)
         tracks = []
-        for alike in found.alike(_FEW):
+        for alike in self.alike(_FEW):
             ns = alike.ns + to.shift_ns
             if ns.min() < 0 or ns.max() >= _LATEST_NS:
                 return None
@@ -67,24 +60,24 @@ class _Batch:
             if not all(text.isdigit() for _, *texts in tracks[-1][2] for text in texts):
                 return None
             is_odd[alike.events] = False
-        odd = np.flatnonzero(is_odd)
+        odd = np.flatnonzero(is_odd).tolist()
         if len(odd) > _FEW or sum(len(ones) for *_, ones in tracks) > _MANY:
             return None
-        names = [number for number in odd.tolist() if b'"ph": "M"' in found.event(number)]
-        for begin, end in self._runs(names):
-            self._moved(begin, end)  # it names tracks, which their numbers depend on
-        if not all(self._write(*one) for one in tracks):
+        for number in odd:
+            if b'"ph": "M"' in (event := self.event(number)):
+                moved(event, to)  # it names tracks, which their numbers depend on
+        if not all(self._write(*one, to) for one in tracks):
             return None
         for alike, ns, _ in tracks:
             to.saw(int(ns.min()))
             to.events += len(ns)
             if alike.shape.phase == ord("X"):
-                self._meet(alike, ns)
-        return self._joined(odd.tolist())
+                self._meet(alike, ns, to)
+        return self._joined(odd, to)
 
     def _tracks(self, alike: Alike) -> Iterator[Any]:
         """Yield the places of the events of each thread."""
-        left = self._np.arange(len(alike.ns))
+        left = self.np.arange(len(alike.ns))
         for _ in range(_MANY + 1):
             if not len(left):
                 return
@@ -94,9 +87,9 @@ class _Batch:
             yield left[is_it], *texts
             left = left[~is_it]
 
-    def _write(self, alike: Alike, ns: Any, tracks: list[Any]) -> bool:
+    def _write(self, alike: Alike, ns: Any, tracks: list[Any], to: Place) -> bool:
         """Write processes, threads, times and ids; return whether there is room."""
-        np, shape, to = self._np, alike.shape, self._to
+        np, shape = self.np, alike.shape
         text, longest = in_microseconds(ns)
         ends = b"," if shape.stop == ord(",") else b""
         for which, *old in tracks:
@@ -112,80 +105,68 @@ class _Batch:
             rows = new.view(np.uint8).reshape(-1, size)
             digits = text[which].view(np.uint8).reshape(-1, WIDEST)
             rows[:, size - len(ends) - used : size - len(ends)] = digits[:, -used:]
-            self._found.runs(run, size)[alike.begins[which]] = new
+            self.runs(run, size)[alike.begins[which]] = new
         if shape.scope or shape.phase == ord("X"):
             return True
         first, last = f'"ph":"{shape.phase:c}",'.encode(), f'"id":{to.prefix}'.encode()
         size = shape.second + len('"id": ') - len("\n  {")
         run = f"V{size}"
-        at = self._found.starts[alike.events] + len("\n  {")
+        at = self.starts[alike.events] + len("\n  {")
         new = np.frombuffer(first + last.rjust(size - len(first)), run)
-        self._found.runs(run, size)[at] = new
+        self.runs(run, size)[at] = new
         return len(first) + len(last) <= size
 
-    def _meet(self, alike: Alike, ns: Any) -> None:
+    def _meet(self, alike: Alike, ns: Any, to: Place) -> None:
         """Report collectives and barriers to the place; few events are either."""
-        np, found = self._np, self._found
-        values = found.starts[alike.events] + alike.shape.second + len('"cat": "')
+        np = self.np
+        values = self.starts[alike.events] + alike.shape.second + len('"cat": "')
         left = np.arange(len(values))
         for _ in range(_MANY):
             if not len(left):
                 return
             # The categories of one length have their names in one place.
             begin = int(values[left[0]])
-            behind = found.text.find(_NAME, begin) - begin
+            behind = self.text.find(_NAME, begin) - begin
             at = values[left] + behind
-            is_it = found.stands(at, _NAME[:8])
+            is_it = self.stands(at, _NAME[:8])
             is_it[0] = True
-            begins = found.words[at + len(_NAME)] & np.uint64(0xFFFFFFFF)
+            begins = self.words[at + len(_NAME)] & np.uint64(0xFFFFFFFF)
             is_meant = is_it & (sum(begins == word for word in _FIRST_WORDS) > 0)
-            for name, nth in self._looked_for(at[is_meant] + len(_NAME), left[is_meant]):
-                event = found.event(alike.events[nth])
+            for name, nth in self._looked_for(at[is_meant] + len(_NAME), left[is_meant], to):
+                event = self.event(alike.events[nth])
                 dur = _DURATION.search(event)
                 dur_ns = round(float(dur[1]) * 1000) if dur else 0
-                self._to.met(name, int(ns[nth]) + dur_ns, dur_ns, event)
+                to.met(name, int(ns[nth]) + dur_ns, dur_ns, event)
             left = left[~is_it]
 
-    def _looked_for(self, at: Any, numbers: Any) -> list[tuple[str, int]]:
+    def _looked_for(self, at: Any, numbers: Any, to: Place) -> list[tuple[str, int]]:
         """Return the names at *at* that the place looks for, and their *numbers*."""
-        text, wanted = self._found.text, []
+        text = self.text
+        wanted: list[tuple[int, str]] = []
         for _ in range(_MANY):
             if not len(at):
                 break
             name = bytes(text[at[0] : text.find(b'"', at[0]) + 1])
-            is_it = self._found.runs(f"S{len(name)}", len(name))[at] == name
+            is_it = self.runs(f"S{len(name)}", len(name))[at] == name
             shown = name[:-1].decode("utf-8", "replace")
-            if self._to.looks_for(shown):
+            if to.looks_for(shown):
                 wanted += [(nth, shown) for nth in numbers[is_it].tolist()]
             at, numbers = at[~is_it], numbers[~is_it]
         return [(name, nth) for nth, name in sorted(wanted)]
 
-    def _joined(self, odd: list[int]) -> bytes | memoryview:
+    def _joined(self, odd: list[int], to: Place) -> bytes | memoryview:
         """Join the moved events and the odd ones, which are moved one by one."""
-        text = memoryview(self._found.text)[: len(self._batch)]
+        text = memoryview(self.text)[: self.size]
         if not odd:
             return text
         pieces: list[bytes] = []
         done = 0
-        for begin, end in self._runs(odd):
-            pieces += bytes(text[done:begin]), self._moved(begin, end)
-            done = end
+        for number in odd:
+            pieces += bytes(text[done : self.starts[number]]), moved(self.event(number), to)
+            done = self.starts[number] + len(self.event(number))
         pieces.append(bytes(text[done:]))
         stripped = (piece.strip().strip(b",") for piece in pieces)
         return b",\n".join(piece for piece in stripped if piece)
-
-    def _runs(self, numbers: list[int]) -> Iterator[tuple[int, int]]:
-        """Yield where each run of neighbours among events begins and ends."""
-        starts, begin = self._found.starts, None
-        for number, following in pairwise([*numbers, -1]):
-            begin = int(starts[number]) if begin is None else begin
-            if following != number + 1:
-                is_last = number + 1 == len(starts)
-                yield begin, len(self._batch) if is_last else int(starts[number + 1])
-                begin = None
-
-    def _moved(self, begin: int, end: int) -> bytes:
-        return moved(self._batch[begin:end].strip().strip(b","), self._to)
 
 
 def _number(word: Any) -> str:

@@ -25,7 +25,7 @@ _MOST_LINES = 256
 _BEHIND = bytes(128)
 """Padding, so that no read goes past the end."""
 _ORDERS = {
-    **{phase: "ph id pid tid ts cat name" for phase in "stf"},
+    **dict.fromkeys("stf", "ph id pid tid ts cat name"),
     "X": "ph cat name pid tid ts dur",
     "i": "ph cat s name pid tid ts",
 }

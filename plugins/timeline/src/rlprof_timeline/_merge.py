@@ -16,34 +16,16 @@ from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
-from rlprof_traces import Packed, TraceText, UnreadableError
+from rlprof_traces import Packed, TraceText, UnreadableError, unescaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from rlprof_timeline._source import Trace
+
 _FEW = 1 << 15
 """ISA-L compresses poorly if its first input has less than 288 bytes."""
-
-
-@attrs.frozen
-class Item:
-    """A trace to put on the timeline."""
-
-    path: Path
-    prefix: int
-    """See `Place`."""
-    shift_ns: int = 0
-    """The time to add to its times, besides its epoch."""
-    clock: Clock | None = None
-    """Its clock, if that is not in its `rlprof` object."""
-
-    def size(self) -> int:
-        """Return the size of the file on disk."""
-        try:
-            return self.path.stat().st_size
-        except OSError:
-            return 0
 
 
 @attrs.frozen
@@ -55,7 +37,9 @@ class Group:
     pid: int
     is_one: bool
     """See `Tracks` for all four."""
-    items: tuple[Item, ...]
+    prefix: int
+    """That of the first trace; see `Place`."""
+    traces: tuple[Trace, ...]
 
 
 @attrs.define
@@ -94,14 +78,17 @@ class Stretch:
     until_ns: int | None = None
 
 
-def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], object]) -> Part:
-    """Move the traces of one group into the part *path*; call *tell* with files and bytes done."""
+def move(group: Group, stretch: Stretch, path: Path) -> Part:
+    """Move the traces of one group into the part *path*."""
     tracks = Tracks(group.title, group.first, group.pid, group.is_one)
     was_collecting = gc.isenabled()
     gc.disable()  # a hundred thousand events a batch, none of them in a cycle
     try:
         with path.open("wb") as file, Packed(file, fast=True) as stream:
-            items = [_move_one(item, stretch, tracks, stream.write, tell) for item in group.items]
+            items = [
+                _move_one(trace, prefix, stretch, tracks, stream.write)
+                for prefix, trace in enumerate(group.traces, group.prefix)
+            ]
     finally:
         if was_collecting:
             gc.enable()
@@ -109,38 +96,35 @@ def move(group: Group, stretch: Stretch, path: Path, tell: Callable[[int, int], 
 
 
 def _move_one(
-    item: Item,
+    trace: Trace,
+    prefix: int,
     stretch: Stretch,
     tracks: Tracks,
     write: Callable[[bytes | memoryview], object],
-    tell: Callable[[int, int], object],
 ) -> Moved:
-    done = Moved(clock=item.clock)
-    text = TraceText(item.path)
-    place, told = None, 0
+    done = Moved(clock=trace.clock)
+    text = TraceText(trace.path)
+    place, zero = None, stretch.zero_ns
     try:
         for batch in text.batches():
             if place is None:
                 done.clock = done.clock or clock_of(text.head)
-                place = _place(item, done.clock, stretch, tracks)
+                shift_ns = done.clock.epoch_ns + trace.shift_ns - zero
+                place = Place(shift_ns, tracks, prefix, stretch.from_ns, stretch.until_ns, zero)
             if events := moved_either(batch, place):
                 if len(events) < _FEW:
                     events = b",\n" + events
                 else:
                     write(b",\n")
                 write(events)
-            tell(0, text.read - told)
-            told = text.read
         done.clock = done.clock or clock_of(text.head)
     except UnreadableError as exc:
         done.problems.append(str(exc))
     except MemoryError:
         done.problems.append("is larger than the memory of this machine")
-    tell(1, item.size() - told)
     done.problems += text.problems
     if place is not None:
         done.events, done.untimed = place.events, place.untimed
-        zero = stretch.zero_ns
         done.meetings = tuple((name, end + zero, dur) for name, end, dur in place.meetings)
         if place.earliest_ns is not None:
             done.earliest_ns = place.earliest_ns + zero
@@ -152,17 +136,11 @@ def _move_one(
 
 
 def moved_either(batch: bytes, place: Place) -> bytes | memoryview:
-    """Return the events of *batch* for the timeline, by the fast method if possible."""
+    """Return the events of *batch* for the timeline, by the fast method if possible.
+
+    They have no escapes, which Perfetto cannot read; see `rlprof_traces`.
+    """
+    if b"\\" in batch:
+        batch = unescaped(batch)
     in_place = moved_in_place(batch, place)
     return moved(batch, place) if in_place is None else in_place
-
-
-def _place(item: Item, clock: Clock, stretch: Stretch, tracks: Tracks) -> Place:
-    return Place(
-        clock.epoch_ns + item.shift_ns - stretch.zero_ns,
-        tracks,
-        item.prefix,
-        None if stretch.from_ns is None else stretch.from_ns - stretch.zero_ns,
-        None if stretch.until_ns is None else stretch.until_ns - stretch.zero_ns,
-        stretch.zero_ns,
-    )

