@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from rlprof import CaptureError
 from rlprof_engine.answers import answers_in, unseen
 from rlprof_engine.beforehand import beyond_known
-from rlprof_engine.cuts import Cuts
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.wrapped import Wrapped
@@ -48,30 +45,6 @@ def test_methods_are_given_back_as_they_were():
     assert during == [20, -20, 20]
     assert (plain.run(2), own.run(2), other.run(2)) == (2, -2, 21)
     assert vars(plain) == {}
-
-
-def test_a_call_that_ends_a_window_is_never_failed_for_it():
-    """A profiler that cannot be asked as it should is told of, and the weights are loaded."""
-
-    class Odd:
-        def stop_profile(self):
-            return None  # nothing to wait for, where a coroutine was expected
-
-        async def update_weights(self):
-            return "loaded"
-
-    async def trained():
-        odd = Odd()
-        cuts = Cuts(odd, ("update_weights",))
-        cuts.watch()
-        found = await odd.update_weights()
-        await cuts.unwatch()
-        return found, cuts.reason, cuts.has_stopped
-
-    found, reason, has_stopped = asyncio.run(trained())
-
-    assert (found, has_stopped) == ("loaded", False)
-    assert reason.startswith("the engine was asked to update weights; stop_profile: TypeError")
 
 
 def test_answers_are_sorted_by_their_state():

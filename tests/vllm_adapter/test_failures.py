@@ -12,7 +12,7 @@ import rlprof
 from tests.engine_parts import lab
 from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
 from tests.fakes.vllm_engines import EngineDeadError
-from tests.vllm_adapter.generations import InprocClient, engine
+from tests.vllm_adapter.generations import engine
 
 pytestmark = pytest.mark.slow
 
@@ -291,57 +291,6 @@ def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
     assert states(run) == ["failed", "whole"]
     assert "the engine is asleep" in notes(run, 0)
     assert len(handle.called("start_profile")) == 1
-
-
-def answer(promise):
-    """Return what a call of an engine comes to, of either kind."""
-    return asyncio.run(promise) if asyncio.iscoroutine(promise) else promise
-
-
-# failures.md: vllm-cut
-@pytest.mark.parametrize("call", ["sleep", "framework_update_weights"])
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [("AsyncLLM", {}), ("LLM", {}), ("LLM", {"client": InprocClient})],
-    ids=["AsyncLLM", "LLM", "LLM in this process"],
-)
-def test_a_window_ends_where_the_engine_is_put_to_sleep_or_given_weights(
-    lab, traces, kind, more, call
-):
-    """Its own calls stop the profiler first; what is generated later is not in the trace."""
-    handle = engine(NEW, kind, directory=traces, launched=QUIET, **more)
-    order = []
-
-    def inside(_):
-        given = () if call == "sleep" else (call,)
-        method = getattr(handle, call if call == "sleep" else "collective_rpc")
-        order.append(answer(method(*given)))
-        order.extend(name for name, _ in handle.calls[-2:])
-
-    run = lab.train(handle, inside=inside, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert order[1:] == ["stop_profile", "sleep" if call == "sleep" else "collective_rpc"]
-    assert f"closed early: the engine was asked to {call.replace('_', ' ')}" in notes(run, 0)
-    assert [artifact.events for artifact in traces_of(run, 0)] == [4]
-    assert len(handle.called("stop_profile")) == 1
-    assert not {"sleep", "collective_rpc"} & set(vars(handle))
-
-
-# failures.md: vllm-cut
-def test_an_engine_whose_profiler_does_not_stop_is_put_to_sleep_all_the_same(
-    lab, traces, monkeypatch
-):
-    """Who puts it to sleep is kept for so long, and then no longer."""
-    monkeypatch.setattr("rlprof_engine.cuts._PATIENCE_S", 0.2)
-    handle = engine(NEW, directory=traces, launched=QUIET)
-    handle.gates["stop_profile"] = threading.Event()
-
-    run = lab.train(handle, inside=lambda _: answer(handle.sleep()), steps=(1,))
-    handle.gates["stop_profile"].set()
-
-    assert handle.is_asleep
-    assert "its profiler had not stopped after 0.2 s" in notes(run, 0)
 
 
 # failures.md: vllm-loop

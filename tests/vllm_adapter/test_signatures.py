@@ -34,7 +34,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 def started(handle, iterations, contents=()):
     """Start a window by vLLM's own profiler; return what it was called with, and the Native."""
-    native = Native(reach(handle, ""), handle, VllmOptions(iterations=iterations), contents)
+    native = Native(reach(handle, ""), VllmOptions(iterations=iterations), contents)
     asyncio.run(native.start(WINDOW, "run-1"))
     (given,) = handle.called("start_profile")
     return given, native

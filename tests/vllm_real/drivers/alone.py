@@ -56,9 +56,9 @@ async def counted(engine):
     told(session="counted", run=prof.run_dir, tokens=got)
 
 
-async def weights_come(engine, name, **changes):
+async def weights_come(engine, name):
     """Load weights inside a window, and generate after that."""
-    with rlprof.open(config(steps=[1], **changes), role="driver") as prof:
+    with rlprof.open(config(steps=[1]), role="driver") as prof:
         prof.attach(engine, role="rollout")
         for _ in prof.steps([1]):
             await engine.collective_rpc("framework_begin")
@@ -131,7 +131,6 @@ async def main():
         await requests_in_flight(engine)
         await counted(engine)
         await weights_come(engine, "worker weights")
-        await weights_come(engine, "native weights", vllm={"way": "native"})
         await paused(engine)
         await somebody_else(engine)
         told(tokens=await batch(engine, "last", [5]))

@@ -88,8 +88,7 @@ class Exported:
         said = {**self.notes, "traces": self.found, "missing": missing}
         text = json.dumps(said, indent=1, default=str) + "\n"
         (self.out / name).write_text(text, encoding="utf-8")
-        cut = self.notes.get("cut")
-        note = "; ".join([*([f"closed early: {cut}"] if cut else []), *missing, *more])
+        note = "; ".join([*missing, *more])
         return Artifact(name, "files", "json", "whole" if is_whole else "partial", note)
 
 

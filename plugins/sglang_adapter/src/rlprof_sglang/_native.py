@@ -18,7 +18,6 @@ import attrs
 
 from rlprof import CaptureError, safe_name
 from rlprof_engine.calls import aside
-from rlprof_engine.cuts import Cuts
 from rlprof_sglang._installed import is_version_2
 from rlprof_sglang._request import Request
 from rlprof_sglang._server import RefusedError, UnsaidError
@@ -39,10 +38,6 @@ State = Literal["idle", "armed", "running", "unknown"]
 """The state of our session. `armed`: the schedulers will begin it by themselves. `unknown`: a call
 was not answered, and any further call may do harm."""
 
-_CUTS = ("update_weights_from_disk", "update_weights_from_distributed",
-         "update_weights_from_tensor", "update_weights_from_ipc", "begin_weight_update",
-         "release_memory_occupation")  # fmt: skip
-"""Methods of a tokenizer manager that end a window."""
 _TRACE = re.compile(r"-TP-\d+.*\.trace\.json\.gz$")
 _LATE_S = 20
 """The wait for ranks of a later pipeline stage, which write after the stop is answered."""
@@ -53,14 +48,13 @@ class Native:
     """One window of SGLang's own profiler."""
 
     def __init__(
-        self, engine: Engine, handle: Any, options: SglangOptions, torch: Mapping[str, Any],
+        self, engine: Engine, options: SglangOptions, torch: Mapping[str, Any],
         longest_s: float | None = None,
     ) -> None:  # fmt: skip
         self._engine = engine
         self._options = options
         self._torch = torch
         self._longest_s = longest_s
-        self._cuts = Cuts(getattr(handle, "tokenizer_manager", handle), _CUTS)
         self._folder: Path | None = None
         self._is_given_up = False
         """Whether we have stopped before the start was answered."""
@@ -71,11 +65,6 @@ class Native:
         """Errors in schedulers that our code there caught."""
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
-
-    @property
-    def cut(self) -> str:
-        """Why the window ended early; empty: it did not."""
-        return self._cuts.reason
 
     @property
     def folder(self) -> Path | None:
@@ -113,8 +102,6 @@ class Native:
             await self._undo()
             return
         self.state = "armed" if self._options.is_by_stage else "running"
-        if self._engine.facts.kind != "http":
-            self._cuts.watch()
 
     async def _undo(self) -> None:
         """End an abandoned session, because it would fill the memory of the schedulers."""
@@ -165,18 +152,17 @@ class Native:
 
     async def stop(self, folder: Path) -> None:
         """Stop it, in whatever state it is, and fetch its files."""
-        await self._cuts.unwatch()
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
             ended = "" if state in ("idle", "unknown") else await self._ended()
-            if state in ("armed", "running") and not self._cuts.has_stopped and not ended:
+            if state in ("armed", "running") and not ended:
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
                 await self._all_are_there()
                 await self._ask_of_it()
-                self.whys += [ended] if ended and not self._cuts.reason else []
+                self.whys += [ended] if ended else []
         except CaptureError:
             raise
         except Exception as exc:

@@ -159,7 +159,7 @@ class Sglang:
         else:
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             most_s = longest_s(workers.given.get("config", {}))
-            native = Native(engine, handle, options, torch, most_s)
+            native = Native(engine, options, torch, most_s)
             await self._begin_native(native, window, target, run_id)
             if native.state == "idle":  # answered after our stop, and ended again
                 self._lost = ""
@@ -234,7 +234,6 @@ class Sglang:
             "way": self._way,
             "facts": facts,
             "answers": answers,
-            "cut": "" if native is None else native.cut,
             "folder": "" if native is None else str(native.folder or ""),
             "ran": {} if native is None else native.ran,
             "whys": [] if native is None else native.whys,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_engine.cuts import Cuts
 from rlprof_vllm._facts import CONTENTS
 from rlprof_vllm._launch import native_iterations
 from rlprof_vllm._server import RefusedError
@@ -38,10 +37,6 @@ _ON_NPU = {
     "stack": "vllm-ascend records modules instead",
 }
 """Contents that vllm-ascend ignores, or reads as something else."""
-_CUTS = ("sleep", "start_weight_update", "update_weights")
-"""Methods of an engine that end a window."""
-_REMOTE = re.compile(r"^sleep$|load_model|(update|load|reload|sync|receive)\w*_(weight|param)")
-"""Usual names of worker methods by which frameworks end a window with `collective_rpc`."""
 _BUSY = "ProfilerAlreadyActiveError"
 _NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 
@@ -49,9 +44,7 @@ _NO_PROFILER = re.compile(r"profil\w+ is not enabled", re.IGNORECASE)
 class Native:
     """One window of vLLM's own profiler."""
 
-    def __init__(
-        self, engine: Engine, handle: Any, options: VllmOptions, contents: Sequence[str]
-    ) -> None:
+    def __init__(self, engine: Engine, options: VllmOptions, contents: Sequence[str]) -> None:
         self._engine = engine
         self._iterations = options.iterations
         wanted = options.profiler_dir
@@ -60,7 +53,6 @@ class Native:
         self._prefix = ""
         self._before: frozenset[str] = frozenset()
         self._may_run = False
-        self._cuts = Cuts(handle, _CUTS, _REMOTE, is_here=engine.facts.is_here)
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
@@ -89,12 +81,6 @@ class Native:
             if type(exc).__name__ == _BUSY:
                 raise CaptureError("vllm: somebody else is profiling this engine") from None
             raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
-        self._cuts.watch()
-
-    @property
-    def cut(self) -> str:
-        """Why the window ended early; empty: it did not."""
-        return self._cuts.reason
 
     def _count(self, given: dict[str, Any]) -> None:
         """Ask for the chosen engine steps, or report those that its launch fixed."""
@@ -140,13 +126,11 @@ class Native:
 
     async def stop(self, folder: Path) -> None:
         """Stop it if it may be running, and fetch its files; it is no error if nothing runs."""
-        await self._cuts.unwatch()
         if not self._may_run:
             return
         self._may_run = False
         try:
-            if not self.cut:
-                await self._engine.call("stop_profile")
+            await self._engine.call("stop_profile")
         except Exception as exc:
             raise CaptureError(f"vllm: stop_profile: {_said(exc)}") from exc
         finally:

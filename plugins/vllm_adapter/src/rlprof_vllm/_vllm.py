@@ -129,7 +129,7 @@ class Vllm:
             if options.iterations is not None:
                 said.applied["iterations"] = attrs.asdict(options.iterations)
         else:
-            native = Native(engine, handle, options, _contents(workers))
+            native = Native(engine, options, _contents(workers))
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             _check_hosting(engine)
             self._native = native
@@ -160,14 +160,13 @@ class Vllm:
                 answers["ended"] = await self._tell(workers.end(window))
         finally:
             if native is not None or answers or requests is not None:
-                cut = "" if native is None else native.cut
-                self._leave_notes(folder, requests, answers, cut)
+                self._leave_notes(folder, requests, answers)
 
     def _leave_notes(
-        self, folder: Path, requests: Requests | None, answers: Mapping[str, Any], cut: str
+        self, folder: Path, requests: Requests | None, answers: Mapping[str, Any]
     ) -> None:
         facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
-        notes = {"way": self._way, "facts": facts, "answers": answers, "cut": cut}
+        notes = {"way": self._way, "facts": facts, "answers": answers}
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
         if requests is not None:
