@@ -352,7 +352,7 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab):
     assert run.captures[0].unsupported["activities: MEM"] == told
     assert [one["activities"] for one in handle.tokenizer_manager.asked()] == [["CPU"]]
     assert states(alone) == ["failed"]
-    assert "MEM need CUDA, and nothing else is asked" in notes(alone, 0)
+    assert "activities: MEM cannot be recorded on cpu; add CPU" in notes(alone, 0)
     assert lived(handle)
 
 

@@ -8,10 +8,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof_sglang import _overdue, inside
-from tests.engine_parts.lab import notes, states
+from rlprof_sglang import _guard, inside
+from tests.engine_parts.lab import states
 from tests.sglang_adapter.generations import PROFILER, engine, manager
-from tests.sglang_adapter.lab import NEW, OLD, steps_in
+from tests.sglang_adapter.lab import NEW, OLD
 
 pytestmark = pytest.mark.slow
 
@@ -166,30 +166,9 @@ def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, release, mon
     left = {"native": str(tmp_path / "left"), "skip": 0, "count": None, "longest_s": 30}
     handle.start_profile(output_dir=f"rlprof:{json.dumps(left)}")
     runs = [lab.train(handle, steps=(1,), way="native")]
-    monkeypatch.setattr(_overdue, "_until", 1.0)
+    monkeypatch.setattr(_guard, "until", 1.0)
 
     runs.append(lab.train(handle, steps=(1,), way="native"))
 
     assert [*map(states, runs)] == [["failed"], ["whole"]]
     assert len(list((tmp_path / "left").iterdir())) == 2
-
-
-@both
-@pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("begins", [True, False])
-def test_a_session_of_ours_that_somebody_ends_is_told(lab, release, tmp_path, begins):
-    """With what was recorded until then; one that they have begun since is theirs to end."""
-    handle = engine(release)
-
-    def interfere(_):
-        handle.stop_profile()
-        if begins:
-            handle.start_profile(output_dir=str(tmp_path / "theirs"))
-
-    run = lab.train(handle, steps=(1,), way="native", inside=interfere)
-    (scheduler,) = handle.tokenizer_manager.replica.schedulers
-
-    assert states(run) == ["partial"]
-    assert "somebody ended our session" in notes(run, 0)
-    assert scheduler.part.profile_in_progress == begins
-    assert len(steps_in(run, 0)[0]) == 4

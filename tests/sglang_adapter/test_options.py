@@ -11,7 +11,7 @@ STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack:
 WRONG = {
     "an activity nobody knows": (
         {"activities": ["CPU", "gpu"]},
-        "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER, RPD",
+        "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER",
     ),
     "no activity": (
         {"activities": []},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlprof_sglang import _facts, _native, _requests
+from rlprof_sglang import _facts, _requests
 from tests.sglang_adapter import signatures
 from tests.sglang_adapter.generations import PROFILER
 from tests.sglang_adapter.history import RELEASES, SAID, number, parameters
@@ -71,13 +71,11 @@ def test_what_the_part_in_the_schedulers_stands_on_is_there(release):
 def test_what_the_frontend_is_asked_is_there(release):
     """Calls that end a window, arguments of the launch, and the times of requests."""
     said = SAID[release]
-    is_new = number(release) >= (0, 5, 21)
     times = {"forward_entry_time", "prefill_finished_time", "queue_time"}
     asked = {*said["meta_info"]["enable_metrics"], *said["meta_info"]["enable_metrics, finished"]}
 
-    for call in ("stop_profile", "get_internal_state", *_native._CUTS):
-        is_there = is_new or call != "begin_weight_update"
-        assert (said["TokenizerManager"][call] is not None) == is_there
+    for call in ("stop_profile", "get_internal_state"):
+        assert said["TokenizerManager"][call] is not None
     has_resolved = number(release) >= (0, 5, 22)
     for name in _facts._READ:
         is_there = has_resolved or name != "attn_dp_size"

@@ -4,8 +4,7 @@
 before there is an engine · `_installed` the installed SGLang · `_launch` what to launch an engine
 with · `_facts` facts about it · `_engine` and `_server` calls to it, `_turns` access to its
 loop · `_native` SGLang's own profiler, `_request` a request to it · `inside` our own capture, in
-the schedulers; `_guard`, `_refusals`, `_stages`, `_folders` and `_overdue` keep those alive ·
-`_words` their messages · `_counters` the engine's state · `_requests` the life of each request ·
+the schedulers; `_guard` and `_refusals` keep those alive · `_words` their messages · `_counters` the engine's state · `_requests` the life of each request ·
 `_export` artifacts of the files.
 
 Nothing here imports SGLang before the engine does. Every scheduler imports this package, even if

@@ -7,14 +7,14 @@ stand-in for the profiler; otherwise, the others would wait for it forever.
 from __future__ import annotations
 
 import logging
+import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rlprof_engine.wrapped import Wrapped
-from rlprof_sglang import _overdue
-from rlprof_sglang._folders import elsewhere, tried
-from rlprof_sglang._refusals import forward_ct, harm, is_busy, kind, read
-from rlprof_sglang._stages import waits
+from rlprof_sglang._refusals import STOP, forward_ct, harm, is_busy, kind, read
 
 _LOOKS = "_profile_batch_predicate"
 """The method by which SGLang's profiler checks each forward step."""
@@ -28,12 +28,10 @@ last_why = ""
 """The last error since the last start that was caught here."""
 refused_why = ""
 """Why the last request was refused; a server does not pass this on."""
-session = ""
-"""The folder that the last session was to write into; it shows whose session it is."""
-was_stopped = False
-"""Whether a request ended that session, and not its own count."""
 ran = 0
 """Forward steps since the last start; without any, a scheduler leaves no trace or an empty one."""
+until = 0.0
+"""Monotonic time until which the session may last; 0: forever, as it is somebody else's."""
 
 
 class Absent:
@@ -49,12 +47,12 @@ class Absent:
         """Do nothing: there is no trace to write."""
 
 
-def answered(original: Any, part: Any, request: Any, longest_s: object = None) -> Any:
+def answered(original: Any, part: Any, request: Any, longest_s: float | None = None) -> Any:
     """Let SGLang answer a profile request, unless it would not survive it; always answer.
 
-    *longest_s*: how long the session may last.
+    *longest_s*: how long the session may last; None: forever.
     """
-    global refused_why  # noqa: PLW0603 -- one profiler to a process
+    global refused_why, until  # noqa: PLW0603 -- one profiler to a process
     has_begun = False
     try:
         if kind(request) != "START_PROFILE":
@@ -63,7 +61,7 @@ def answered(original: Any, part: Any, request: Any, longest_s: object = None) -
         if refused_why:
             return reply(f"rlprof: {refused_why}")
         has_begun = True  # on other ranks, even if it fails here
-        _overdue.bound(longest_s)
+        until = time.monotonic() + longest_s if longest_s else 0.0
         return _started(original, part, request)
     except Exception as exc:
         why = _caught(exc)
@@ -80,9 +78,8 @@ def _harm(part: Any, request: Any) -> str:
 
 
 def _started(original: Any, part: Any, request: Any) -> Any:
-    global last_why, ran, session, was_stopped  # noqa: PLW0603 -- as above
-    ran, last_why, was_stopped = 0, "", False
-    session = str(read(request, "output_dir") or "")
+    global last_why, ran  # noqa: PLW0603 -- as above
+    ran, last_why = 0, ""
     _follow(part)
     _see_to_folder(request)
     answer = original(part, request)
@@ -94,8 +91,6 @@ def _started(original: Any, part: Any, request: Any) -> Any:
 
 
 def _stopped(original: Any, part: Any, request: Any) -> Any:
-    global was_stopped  # noqa: PLW0603 -- as above
-    was_stopped = was_stopped or is_busy(part)
     try:
         return original(part, request)
     finally:
@@ -113,8 +108,9 @@ def _follow(part: Any) -> None:
         global ran  # noqa: PLW0603 -- as above
         ran += 1
         try:
-            is_over = _overdue.is_overdue(part) and _is_alone(part) and _overdue.ends(part)
-            if not is_over and not waits(part, batch):
+            if is_overdue(part) and _is_alone(part) and not read(part, "profile_by_stage"):
+                getattr(part, STOP)()
+            elif not _waits(part, batch):
                 inner(batch)
             _watch(part)
             _see_to_begin(part)
@@ -127,6 +123,33 @@ def _follow(part: Any) -> None:
 
     _followed.take_back()
     _followed.put(part, _LOOKS, stepped)
+
+
+def is_overdue(part: Any) -> bool:
+    """Whether a session runs whose run is gone: it would fill the memory.
+
+    A single scheduler ends it by itself. Several schedulers of one engine would each end it at
+    another step, and wait there forever for the others. So the next run makes all of them end it.
+    """
+    return bool(until and time.monotonic() > until and read(part, "profile_in_progress"))
+
+
+def _waits(part: Any, batch: Any) -> bool:
+    """Whether *batch* does not belong to the running session of a stage; a first decode ends it.
+
+    SGLang runs each step in a range. Inside it, SGLang would end one stage's session and begin the
+    next. Torch then writes the range's end into the ended session, whose memory is freed: the
+    scheduler dies. SGLang would also end a session by the count of the other stage.
+    """
+    if not (read(part, "profile_by_stage") and read(part, "profile_in_progress")):
+        return False
+    mode, most = batch.forward_mode, part.profiler_target_prefill_ct
+    is_of_prefill = 0 < part.profiler_prefill_ct <= most
+    if mode.is_decode() and is_of_prefill:
+        part.profiler_prefill_ct = most + 1
+        getattr(part, STOP)(stage=type(mode).EXTEND)
+        return True
+    return bool(mode.is_prefill() and not is_of_prefill)
 
 
 def _see_to_begin(part: Any) -> None:
@@ -156,21 +179,18 @@ def reply(why: str) -> Any:
 
 
 def _see_to_folder(request: Any) -> None:
-    """Make the folder and write into it: a scheduler fails if it cannot do so at the end.
-
-    If that fails, use another folder; ranks on other hosts may still use the first one.
-    """
+    """Make the folder, or use another: a scheduler fails if it cannot make it at the end."""
     global last_why  # noqa: PLW0603 -- as above
     wanted = read(request, "output_dir")
     if not wanted:
         return
     try:
-        tried(Path(wanted).expanduser())
+        Path(wanted).expanduser().mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        other = elsewhere()
+        other = tempfile.gettempdir()
         last_why = f"{exc}; this rank writes into {other}"
         _log.warning("rlprof: %s", last_why)
-        request.output_dir = str(other)
+        request.output_dir = other
 
 
 def _watch(part: Any) -> None:
@@ -198,6 +218,8 @@ def _stand_in(part: Any) -> None:
     """Let this rank take part in a session that it could not begin; end that of a single rank."""
     if not hasattr(part, "profile_in_progress"):
         return
+    with suppress(Exception):  # it may have begun
+        part.torch_profiler.stop()
     asked = read(part, "profiler_activities")
     if _is_alone(part) or (asked and not _TORCHS & set(asked)):
         part.torch_profiler, part.profile_in_progress = None, False
@@ -211,7 +233,7 @@ def _stand_in(part: Any) -> None:
         if read(part, name) is None:
             setattr(part, name, value)
     if part.torch_profiler_output_dir is None:
-        part.torch_profiler_output_dir = elsewhere()
+        part.torch_profiler_output_dir = Path(tempfile.gettempdir())
 
 
 def _disarm(part: Any) -> None:

@@ -119,7 +119,7 @@ class Native:
             )
 
     def _check_stages(self) -> None:
-        """Refuse if SGLang would overwrite its schedulers' memory: see `_stages`."""
+        """Refuse if SGLang would overwrite its schedulers' memory: see `_guard`."""
         facts = self._engine.facts
         if self._options.is_by_stage and not facts.is_inside:
             raise CaptureError(
@@ -155,30 +155,18 @@ class Native:
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
-            ended = "" if state in ("idle", "unknown") else await self._ended()
-            if state in ("armed", "running") and not ended:
+            if state in ("armed", "running"):
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
                 await self._all_are_there()
                 await self._ask_of_it()
-                self.whys += [ended] if ended else []
         except CaptureError:
             raise
         except Exception as exc:
             raise CaptureError(f"sglang: stop_profile: {type(exc).__name__}: {exc}"[:500]) from exc
         finally:
             await aside(partial(self._fetch, folder / FILES))  # it may be gigabytes
-
-    async def _ended(self) -> str:
-        """Report that somebody ended our session; a session that runs now is not ours to end."""
-        said = await self._states()
-        on = [one.get("session") for one in said if one.get("profiling")]
-        if on and str(self._folder) not in on:
-            return "somebody ended our session and began another, which is still on"
-        if not on and any(one.get("stopped") for one in said):
-            return "somebody ended our session early"
-        return ""
 
     async def _refused(self) -> bool:
         """Whether our code in the schedulers refused; keep the reason in `whys`."""

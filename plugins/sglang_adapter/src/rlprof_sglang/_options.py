@@ -12,7 +12,7 @@ from rlprof_engine.iterations import Iterations, at_least
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ACTIVITIES = ("CPU", "GPU", "XPU", "MEM", "CUDA_PROFILER", "RPD")
+ACTIVITIES = ("CPU", "GPU", "XPU", "MEM", "CUDA_PROFILER")
 """SGLang's names for what its profiler records; it silently ignores any other."""
 VERL_CONTENTS = ("cuda", "cpu", "memory", "shapes", "stack", "profile-by-stage", "merge-profiles")
 """verl's names for what to record."""

@@ -7,7 +7,6 @@ all ranks alike: if one rank does not take part, the others wait for it forever.
 from __future__ import annotations
 
 import time
-from importlib.util import find_spec
 from typing import Any
 
 PART = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
@@ -21,13 +20,6 @@ LONGEST_S = 3600
 ours_until = 0.0
 """Monotonic time until which a window of ours may be open, in any scheduler of the engine; the run
 that opened it may be gone."""
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package is not there either
-        return False
 
 
 def read(owner: Any, name: str) -> Any:
@@ -81,36 +73,6 @@ def harm(part: Any, request: Any) -> str:
         return "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers when it is stopped"
     if is_busy(part):
         return "somebody's session is already in progress; stop it first"
-    count = read(request, "num_steps")
-    if count is not None and count < 1:
-        return f"num_steps is {count}; at least one is needed"
-    if read(request, "profile_by_stage") and not count:
+    if read(request, "profile_by_stage") and not read(request, "num_steps"):
         return "profile_by_stage needs num_steps"
-    names = read(request, "activities")
-    return "" if names is None else harm_of(names)
-
-
-def harm_of(names: list[str]) -> str:
-    """Say why torch, or a package that they need, would raise at these activities."""
-    if not names:
-        return "activities is empty; nothing would be recorded"
-    from torch import cuda
-
-    has_cuda = cuda.is_available()
-    needs = [name for name in names if name in ("MEM", "CUDA_PROFILER")]
-    if needs and not has_cuda:
-        return f"activities: {', '.join(needs)} need CUDA"
-    if "RPD" in names and not (_is_there("rpdTracerControl") and _is_there("rocpd")):
-        return "activities: RPD needs rpdTracerControl and rocpd"
-    is_there = {"GPU": has_cuda or _has("npu"), "XPU": _has("xpu")}
-    asked = [name for name in names if name in is_there]
-    if asked and "CPU" not in names and not any(is_there[name] for name in asked):
-        return f"activities: {', '.join(asked)} cannot be recorded here; add CPU"
     return ""
-
-
-def _has(device: str) -> bool:
-    import torch
-
-    found = getattr(torch, device, None)
-    return found is not None and bool(found.is_available())

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
     from rlprof_sglang._facts import Facts
     from rlprof_sglang._options import SglangOptions
 
-_ON_NPU = {
-    "profile_id": "torch_npu names its folders itself, one for each process",
-    "native_merge": "SGLang does not merge torch_npu's folders",
-    "flops": "SGLang does not pass it on",
-}
-"""Options without effect if SGLang's torch.profiler is torch_npu's."""
+_HERE = {"cuda": {"GPU", "MEM", "CUDA_PROFILER"}, "npu": {"GPU"}, "xpu": {"XPU"}}
+"""What can be recorded on a device, besides CPU."""
 
 
 @attrs.define
@@ -64,7 +60,11 @@ class Request:
         if "flops" in contents:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
         if facts.is_npu:
-            self._tell_of_npu(wanted)
+            wanted.pop("merge_profiles", None)
+            self.unsupported["npu"] = (
+                "SGLang chooses the level and the metrics; each process writes a folder that "
+                "torch_npu names, and SGLang does not merge these"
+            )
         said = ("activities", "with_stack", "record_shapes")
         self.applied |= {name: wanted[name] for name in said if name in wanted}
         self._count(wanted)
@@ -72,50 +72,24 @@ class Request:
 
     def activities(self) -> tuple[str, ...]:
         """Return the activities by SGLang's names, without those that would end a scheduler."""
-        options, facts = self.options, self.facts
-        if options.activities is not None:
-            asked = options.activities
-        else:
-            named = [word.upper().replace("CUDA", "GPU") for word in self._contents]
-            asked = tuple(word for word in ("CPU", "GPU") if word in named) or ("CPU", "GPU")
-            if "memory" in self._contents:
-                asked = (*asked, "MEM")
-        if facts.device == "cpu" and "GPU" in asked:  # torch would warn at best
-            if "cuda" in self._contents or options.activities is not None:
+        chosen, device = self.options.activities, self.facts.device
+        named = [word.upper().replace("CUDA", "GPU") for word in self._contents]
+        asked = chosen or tuple(word for word in ("CPU", "GPU") if word in named) or ("CPU", "GPU")
+        if chosen is None and "memory" in self._contents:
+            asked = (*asked, "MEM")
+        if device == "cpu" and "GPU" in asked:  # torch would warn at best
+            if "cuda" in self._contents or chosen is not None:
                 self.unsupported["activities: GPU"] = "the engine runs on a CPU; CPU is recorded"
             asked = tuple(dict.fromkeys(word.replace("GPU", "CPU") for word in asked))
-        needs_cuda = [word for word in ("MEM", "CUDA_PROFILER") if word in asked]
-        if facts.device != "cuda":
-            where = f"on {facts.device}" if facts.device else "on an unknown device"
-            for word in needs_cuda:
-                self.unsupported[f"activities: {word}"] = f"{where} it kills SGLang's scheduler"
-            asked = tuple(word for word in asked if word not in needs_cuda)
-        if "RPD" in asked and not facts.is_inside:  # no code of ours there checks for it
-            self.unsupported["activities: RPD"] = "it kills a scheduler without its packages"
-            asked = tuple(word for word in asked if word != "RPD")
-        if not asked:
+        where, here = device or "an unknown device", {"CPU"} | _HERE.get(device, set())
+        if not here & set(asked):  # torch would assert, and SGLang catches less than that
             raise CaptureError(
-                f"sglang: activities: {', '.join(needs_cuda)} need CUDA, and nothing else is asked"
-                if needs_cuda
-                else "sglang: activities: RPD needs rlprof in the schedulers; add CPU"
+                f"sglang: activities: {', '.join(asked)} cannot be recorded on {where}; add CPU"
             )
-        here = {"cuda": "GPU", "npu": "GPU", "xpu": "XPU"}.get(facts.device)
-        if not {"CPU", "MEM", "CUDA_PROFILER", "RPD", here} & set(asked):
-            raise CaptureError(  # torch would assert, and SGLang catches less than that
-                f"sglang: activities: {', '.join(asked)} cannot be recorded on "
-                f"{facts.device or 'an unknown device'}; add CPU"
-            )
+        for word in {"MEM", "CUDA_PROFILER"} & set(asked) - here:
+            self.unsupported[f"activities: {word}"] = f"on {where} it kills SGLang's scheduler"
+            asked = tuple(other for other in asked if other != word)
         return asked
-
-    def _tell_of_npu(self, wanted: dict[str, Any]) -> None:
-        asked = {"profile_id": True, "native_merge": self.options.is_merged,
-                 "flops": "flops" in self._contents}  # fmt: skip
-        self.unsupported |= {name: why for name, why in _ON_NPU.items() if asked[name]}
-        self.unsupported["npu"] = (
-            "SGLang chooses the level and the metrics (Level1, PipeUtilization); each process "
-            "writes a folder instead of a trace"
-        )
-        wanted.pop("merge_profiles", None)
 
     def _count(self, wanted: dict[str, Any]) -> None:
         """Count forward steps from the start of the window, or report what cannot be counted."""

@@ -58,7 +58,7 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
 
 
 def _said(scheduler: Any) -> dict[str, Any]:
-    from rlprof_sglang import _guard, _overdue, _refusals
+    from rlprof_sglang import _guard, _refusals
 
     number, coordinates = _numbered(scheduler)
     part = scheduler.profiler_manager
@@ -70,9 +70,7 @@ def _said(scheduler: Any) -> dict[str, Any]:
         "device": str(scheduler.device),
         "answer": _answer,
         "profiling": _refusals.is_busy(part),
-        "overdue": _overdue.is_overdue(part),
-        "session": _guard.session,
-        "stopped": _guard.was_stopped,
+        "overdue": _guard.is_overdue(part),
         "ran": _guard.ran,
         "why": _guard.last_why,
         "refused": _guard.refused_why,
