@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from types import SimpleNamespace
@@ -29,16 +30,26 @@ def begin(frontend, name):
 
 
 def end(frontend, name, *, reason="stop", early=False, **meta):
-    """Have it end: SGLang drops the state, and answers then; an abort is answered first."""
+    """Have it end on a loop: SGLang drops the state, and answers then, or before; it is taken."""
     state = frontend.rid_to_state[name]
     said = {"id": name, "finish_reason": {"type": reason}, **meta}
     answer = {"text": "secret", "output_ids": [1], "meta_info": said}
-    if early:
-        state.out_list.append(answer)
+    answered = asyncio.Event()
+
+    async def waits():
+        await answered.wait()
+        state.out_list = []
+
+    async def ends():
+        waiting = asyncio.create_task(waits())
+        await asyncio.sleep(0)
+        state.out_list += [answer] if early else []
         del frontend.rid_to_state[name]
-    else:
-        del frontend.rid_to_state[name]
-        state.out_list.append(answer)
+        state.out_list += [] if early else [answer]
+        answered.set()
+        await waiting
+
+    asyncio.run(ends())
 
 
 def lines_of(folder):

@@ -145,7 +145,8 @@ def test_any_tool_records_inside_the_scheduler(driven):
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize(
-    ("what", "why"), [("below a file", "Not a directory"), ("memory", "need CUDA")]
+    ("what", "why"),
+    [("below a file", "Not a directory"), ("memory", "MEM cannot be recorded on cpu")],
 )
 def test_what_would_end_the_engine_is_not_asked(driven, what, why):
     """The capture failed for that reason, nothing was sent, and tokens come."""
@@ -163,7 +164,7 @@ def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, na
     (told,) = [one for one in driven.of("deadly") if one["name"] == name and "said" in one]
 
     assert told["tokens"] == [4, 3]
-    assert told["said"].startswith("started" if "folder" in name else "rlprof: ")
+    assert told["said"].startswith(("started", "rlprof: ", "SGLang's profiler: "))
 
 
 def test_the_engine_records_after_all_of_them(driven):

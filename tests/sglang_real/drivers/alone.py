@@ -39,10 +39,8 @@ DEADLY = {
     "a folder below a file": {"num_steps": 1},
     "memory": {"activities": ["MEM"]},
     "cuda profiler": {"activities": ["CUDA_PROFILER"]},
-    "no activity": {"activities": []},
-    "no step": {"num_steps": -1},
 }
-"""What ends an engine, or records nothing without a word, when somebody sends it."""
+"""What ends an engine when somebody sends it."""
 
 
 async def main():

@@ -57,7 +57,7 @@ def answered(original: Any, part: Any, request: Any, longest_s: float | None = N
     try:
         if kind(request) != "START_PROFILE":
             return _stopped(original, part, request)
-        refused_why = _harm(part, request)
+        refused_why = harm(part, request)
         if refused_why:
             return reply(f"rlprof: {refused_why}")
         has_begun = True  # on other ranks, even if it fails here
@@ -68,13 +68,6 @@ def answered(original: Any, part: Any, request: Any, longest_s: float | None = N
         if has_begun:
             _stand_in(part)
         return reply(why)
-
-
-def _harm(part: Any, request: Any) -> str:
-    try:
-        return harm(part, request)
-    except Exception as exc:  # refuse what cannot be judged
-        return f"{type(exc).__name__}: {exc}"[:500]
 
 
 def _started(original: Any, part: Any, request: Any) -> Any:

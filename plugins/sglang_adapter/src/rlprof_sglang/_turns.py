@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 _LOOK_S = 0.02
-"""How often to check whether somebody else runs a loop."""
+"""How often to check whether somebody else runs a loop; callers that wait for us run it then."""
 _SLICE_S = 0.2
 """How long we run a loop at a time. A caller that waits then runs it, and serves us, too."""
 _ATTRIBUTE = "_rlprof_turns"
@@ -28,52 +28,37 @@ class Turns:
     """Whose turn it is to run one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self._changed = threading.Condition()
-        self._ours: int | None = None
-        """The thread that runs the loop for us."""
+        self._lock = threading.Lock()
+        """We hold it while we run the loop."""
         self._theirs = 0
         """Number of other threads that run it. If there are several, they fail, as without us."""
-        self._waiting = 0
-        """Number of other threads that wait for us; they come first."""
+        self._inner = getattr(loop, "run_until_complete", None)
         Wrapped().put(loop, "run_until_complete", self._in_turn)
 
     @property
     def is_taken(self) -> bool:
         """Whether a thread runs the loop until something is done."""
-        return self._theirs > 0 or self._ours is not None
-
-    def take(self, within_s: float) -> bool:
-        """Wait for our turn; False: it did not come."""
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: not self.is_taken and not self._waiting, within_s
-            ):
-                return False
-            self._ours = threading.get_ident()
-            return True
-
-    def give(self) -> None:
-        """Let the next thread run the loop."""
-        with self._changed:
-            self._ours = None
-            self._changed.notify_all()
+        return self._theirs > 0 or self._lock.locked()
 
     def _in_turn(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if self._ours == threading.get_ident():
-            return inner(*args, **kwargs)
-        with self._changed:
-            self._waiting += 1
-            try:
-                self._changed.wait_for(lambda: self._ours is None)
-            finally:
-                self._waiting -= 1
+        with self._lock:
             self._theirs += 1
         try:
             return inner(*args, **kwargs)
         finally:
-            with self._changed:
+            with self._lock:
                 self._theirs -= 1
-                self._changed.notify_all()
+
+    def run(self, there: asyncio.Future[Any], s: float) -> None:
+        """Run the loop until *there* is done, for at most *s*; not if somebody else runs it."""
+        with self._lock:
+            if self._theirs or self._inner is None:
+                return
+            waiting = asyncio.wait({there}, timeout=s)
+            try:
+                self._inner(waiting)
+            except RuntimeError:  # a caller unknown to us runs it: let it work
+                waiting.close()
 
 
 def turns_of(loop: asyncio.AbstractEventLoop | None) -> Turns:
@@ -92,23 +77,10 @@ def driven(
     """Run *hook* on *loop*, in any thread that runs it, for *within_s*; never cut it short."""
     until, turns = time.monotonic() + within_s, turns_of(loop)
     call = asyncio.run_coroutine_threadsafe(hook, loop)  # if a thread runs the loop, this begins
-    while not call.done() and (left := until - time.monotonic()) > 0:
-        if not turns.take(min(left, _LOOK_S)):
-            continue
-        try:
-            _run(loop, call, min(left, _SLICE_S))
-        finally:
-            turns.give()
-    return call
-
-
-def _run(loop: asyncio.AbstractEventLoop, call: concurrent.futures.Future[Any], s: float) -> None:
-    """Run *loop* until *call* is done, for at most *s* seconds."""
     there = asyncio.wrap_future(call, loop=loop)
     there.add_done_callback(lambda late: late.cancelled() or late.exception())  # `call` has it
-    waiting = asyncio.wait({there}, timeout=s)
-    try:
-        loop.run_until_complete(waiting)
-    except RuntimeError:  # a caller unknown to us runs it: let it work
-        waiting.close()
-        time.sleep(_LOOK_S)
+    while not call.done() and (left := until - time.monotonic()) > 0:
+        turns.run(there, min(left, _SLICE_S))
+        if not call.done():
+            time.sleep(_LOOK_S)
+    return call
