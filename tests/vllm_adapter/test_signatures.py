@@ -138,19 +138,6 @@ def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path):
     assert (number(release) < (0, 32)) == (native.applied.get("iterations") == told)
 
 
-@every_release
-def test_a_launch_with_a_schedule_is_said_to_leave_steps_out(release, tmp_path):
-    """Torch's own schedule holds in every session, whatever that one asks for."""
-    launched = {"wait_iterations": 2, "active_iterations": 3}
-    if "wait_iterations" not in (SAID[release]["ProfilerConfig"] or {}):
-        launched = {}
-
-    _, native = started(engine(release, directory=tmp_path, launched=launched), None)
-
-    told = "the launch makes vLLM skip engine steps: wait_iterations 2, active_iterations 3"
-    assert native.unsupported == ({"schedule": told} if launched else {})
-
-
 @every_kind
 @every_release
 def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path):
@@ -163,8 +150,7 @@ def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path):
         assert (given["delay_iterations"], given["max_iterations"]) == (0, 0)
         assert native.unsupported == {}
     else:
-        why = "no window has more than the launch allows: max_iterations 5"
-        assert native.unsupported == {"iterations": why}
+        assert "as it was launched to" in native.unsupported["iterations"]
 
 
 @every_release

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -99,6 +100,11 @@ def beyond_native(workers: Workers, word: str, profiler: str) -> dict[str, str]:
     if workers.ranks and len(workers.chosen) < len(workers.ranks):
         found["ranks"] = f"{profiler} records all {word} of an engine"
     return found
+
+
+def version_of(package: str) -> str:
+    """Return the version of an engine's package that this process has imported; else empty."""
+    return str(getattr(sys.modules.get(package), "__version__", ""))
 
 
 def parameters_of(function: Any) -> tuple[str, ...]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof import Advice
+from rlprof_engine.launching import PLUGIN, admitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,6 +35,14 @@ def advice_on(
     else:
         text = f"inside it: {names}; without rlprof in its {word}, {profiler} records instead"
     return Advice(text, about="records")
+
+
+def inside_advice(text: str, variable: str, *, empty_is_all: bool = False) -> Advice:
+    """Say what the way `worker` can do, or that *variable* keeps our plugin out."""
+    if not admitted(variable, empty_is_all=empty_is_all):
+        return Advice(text, "way worker")
+    text = f"not admitted: {variable} is {os.environ[variable]!r}, without {PLUGIN}; the launch's "
+    return Advice(f"{text}environment adds it", "way worker", "warning")
 
 
 def beyond_known(version: str, newest: str) -> list[Advice]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
+from rlprof_engine.recording import IDLE
 from rlprof_engine.requests import FILE, begun_in, trace_of
 from rlprof_engine.traces import artifact_of
 
@@ -92,10 +93,13 @@ class Exported:
         return Artifact(name, "files", "json", "whole" if is_whole else "partial", note)
 
 
-def refused(notes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the answers that are no recording."""
+def refused(notes: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Name the processes that recorded nothing, and those that were idle."""
     answers = notes.get("answers") or {}
-    return [one for part in answers.values() for one in part if one["state"] in _BAD]
+    lines: tuple[list[str], list[str]] = [], []
+    for one in (one for part in answers.values() for one in part if one["state"] in _BAD):
+        lines[one.get("why") == IDLE].append(f"{named(one)}: {one.get('why')}")
+    return lines
 
 
 def named(answer: Mapping[str, Any]) -> str:

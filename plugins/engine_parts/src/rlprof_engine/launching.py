@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rlprof import Launch, Target
+
+
+PLUGIN = "rlprof"
+"""Our name among the plugins of an engine."""
+
+
+def admitted(variable: str, *, empty_is_all: bool = False) -> dict[str, str]:
+    """Add our plugin to an environment variable, if that names the plugins to load without ours."""
+    allowed = os.environ.get(variable)
+    if allowed is None or (empty_is_all and not allowed) or PLUGIN in allowed.split(","):
+        return {}
+    return {variable: ",".join(filter(None, [*allowed.split(","), PLUGIN]))}
 
 
 def server_args(launch: Launch) -> list[str]:

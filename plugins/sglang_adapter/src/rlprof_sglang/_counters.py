@@ -11,14 +11,13 @@ import json
 import struct
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.told import Told, fetched, own, samples, totals
+from rlprof_engine.told import fetched, own, samples, totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 _FIELDS = ("num_running_reqs", "num_waiting_reqs", "token_usage")
 _METRICS = ("sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:token_usage")
@@ -27,22 +26,13 @@ _LENGTH = struct.Struct("<I")
 _MODULE = "sglang.srt.managers.load_snapshot"
 
 
-class Counters:
-    """Reads the counters of one engine."""
-
-    def __init__(self) -> None:
-        self._server: Told | None = None
-
-    def read(self, handle: Any) -> Mapping[str, float]:
-        """Return the current counters of *handle*, without waiting."""
-        if isinstance(handle, str):
-            self._server = self._server or Told(partial(_asked, handle.rstrip("/")))
-            return self._server.news()
-        manager = own(handle, "tokenizer_manager") or handle
-        states = own(manager, "rid_to_state")
-        if not isinstance(states, dict):
-            return {}
-        return {"requests_in_flight": len(states), **_published(manager)}
+def kept(handle: Any) -> dict[str, float]:
+    """Return the counters of an engine in this process."""
+    manager = own(handle, "tokenizer_manager") or handle
+    states = own(manager, "rid_to_state")
+    if not isinstance(states, dict):
+        return {}
+    return {"requests_in_flight": len(states), **_published(manager)}
 
 
 def _published(manager: Any) -> dict[str, float]:
@@ -75,7 +65,7 @@ def _summed(rows: Iterable[Sequence[float]]) -> dict[str, float]:
     return totals(*columns)
 
 
-def _asked(address: str) -> dict[str, float]:
+def asked(address: str) -> dict[str, float]:
     """Ask a server for its load, or for its metrics if it has no route for the load."""
     with suppress(OSError, ValueError, KeyError):
         loads = json.loads(fetched(f"{address}/v1/loads?include=core"))["loads"]

@@ -36,7 +36,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     window.add_requests(counts=window.facts.get("dp") == 1)  # idle replicas run steps, too
     raws = sorted((folder / FILES).glob("*"))
     merged = [raw for raw in raws if raw.name.startswith("merged-")]
-    whose = partial(_whose, capture, window.facts, {raw.name for raw in raws})
+    whose = partial(_whose, capture, window.facts)
     window.add_traces([raw for raw in raws if raw not in merged], _STEP, whose)
     copies = [_as_it_is(capture, raw, out) for raw in merged]
     return [*window.made, *copies, _summary(window, has_merged=bool(merged))]
@@ -49,25 +49,15 @@ def _as_it_is(capture: Capture, raw: Path, out: Path) -> Artifact:
     return Artifact(name, "files", "chrome-trace", note="merged by SGLang")
 
 
-def _whose(
-    capture: Capture, facts: Mapping[str, Any], names: set[str], name: str, looked: Looked
-) -> Whose:
+def _whose(capture: Capture, facts: Mapping[str, Any], name: str, looked: Looked) -> Whose:
     ranks = {word.lower(): int(number) for word, number in _RANKS.findall(name)}
     stage = _STAGES.get(stage[1]) if (stage := _STAGE.search(name)) else None
-    if stage is None:  # our stop ended it, so SGLang names no stage; the other stage was over
-        others = {"EXTEND": "decode", "DECODE": "prefill"}
-        there = (other for other in others if _of_stage(name, other) in names)
-        stage = next((others[other] for other in there), None)
     worker = _number(ranks, facts)
     own = {word: number for word, number in ranks.items() if word != "ep"}
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
     what = f"worker{'' if worker is None else worker}" + (f"_{stage}" if stage else "")
     told: dict[str, Any] = {"worker": worker, "stage": stage}
     return Whose(what, target, told, is_idle=not looked.steps)
-
-
-def _of_stage(name: str, stage: str) -> str:
-    return name.replace(".trace.json", f"-{stage}.trace.json")
 
 
 def _number(ranks: dict[str, int], facts: Mapping[str, Any]) -> int | None:
@@ -110,10 +100,7 @@ def _missing(notes: Mapping[str, Any], found: list[dict[str, Any]]) -> tuple[lis
         return [NOBODY_LEFT], []
     facts = notes.get("facts") or {}
     if notes["way"] == "worker":
-        lines: tuple[list[str], list[str]] = [], []
-        for one in refused(notes):
-            lines[one.get("why") == IDLE].append(f"{named(one)}: {one.get('why')}")
-        return lines
+        return refused(notes)
     expected = facts.get("workers") or 1
     seen = {one["worker"] for one in found}
     ran: dict[str, int] = notes.get("ran") or {}
@@ -121,9 +108,10 @@ def _missing(notes: Mapping[str, Any], found: list[dict[str, Any]]) -> tuple[lis
     idle = [f"worker {number}: {IDLE}" for number in rest if number not in seen]
     block = 1 if facts.get("has_dp_attention") else facts.get("tp", 1) * facts.get("pp", 1)
     there = len(seen) + block * len(idle)
-    halves = _half(found) if notes.get("by_stage") else []
+    if notes.get("by_stage") and len(found) < 2 * expected:
+        idle.append(f"{len(found)} of {2 * expected} stages were recorded in the window")
     if there >= expected:
-        return [], [*idle, *halves]
+        return [], idle
     what = f"{expected - there} of {expected} schedulers left no trace in {notes.get('folder')}"
     if facts.get("nodes", 1) > 1:
         return [f"{what} of this host; the other {facts['nodes'] - 1} have theirs"], []
@@ -135,17 +123,4 @@ def _missing(notes: Mapping[str, Any], found: list[dict[str, Any]]) -> tuple[lis
     elif any(ran.values()) and notes.get("skips"):
         why = "the window ended before all engine steps of iterations.skip had run; otherwise, "
         why += "its log says why"
-    return [f"{what}: {why}"], halves
-
-
-def _half(found: list[dict[str, Any]]) -> list[str]:
-    """Name the schedulers with only one stage; if our stop ended it, the stage is unknown."""
-    stages: dict[int, set[str]] = {}
-    for one in found:
-        stages.setdefault(one["worker"], set()).add(str(one["stage"]))
-    return [
-        f"worker {worker}: {stage} was not recorded in the window"
-        for worker, there in sorted(stages.items())
-        for stage in (("one of the two stages",) if "None" in there else ("prefill", "decode"))
-        if stage not in there
-    ]
+    return [f"{what}: {why}"], idle

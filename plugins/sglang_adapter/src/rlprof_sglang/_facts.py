@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_engine.answers import version_of
 from rlprof_sglang._words import STATE
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def seen(handle: Any) -> Facts:
     return attrs.evolve(
         known,
         kind=type(handle).__name__,
-        version=_version(),
+        version=version_of("sglang"),
         has_metrics=bool(getattr(manager, "enable_metrics", known.has_metrics)),
     )
 
@@ -119,9 +120,3 @@ _READ = ("tp_size", "pp_size", "dp_size", "enable_dp_attention", "attn_dp_size",
 def _size(said: Mapping[str, Any], name: str) -> int:
     value = said.get(name)
     return value if isinstance(value, int) and value > 0 else 1
-
-
-def _version() -> str:
-    import sys
-
-    return str(getattr(sys.modules.get("sglang"), "__version__", ""))

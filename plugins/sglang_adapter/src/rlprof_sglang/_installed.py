@@ -1,18 +1,21 @@
-"""Examines the installed SGLang without an import, which takes seconds and needs its devices."""
+"""Advice from the installed SGLang without an import, which takes seconds and needs its devices."""
 
 from __future__ import annotations
 
 import os
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import beyond_known, sources_of
-from rlprof_sglang._words import PLUGIN
+from rlprof_engine.beforehand import advice_on, beyond_known, inside_advice, sources_of
+from rlprof_sglang._words import PLUGINS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+    from rlprof_sglang._options import SglangOptions
 
 NEWEST = "0.5.23"
 """The newest release whose sources we read; tests compare it with their list of releases."""
@@ -36,33 +39,32 @@ def is_version_2() -> bool:
     return os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y")
 
 
+def advise(
+    options: SglangOptions | None,
+    tools: Mapping[str, Mapping[str, Any]],
+    on_host: bool,  # noqa: FBT001 -- core names it
+) -> list[Advice]:
+    """Say what records; without *options*, list what the installed SGLang can do."""
+    if options is None:
+        return capabilities()
+    is_native = bool(options.needs_native)
+    found = advice_on(options.way, tools, is_native, "SGLang's own profiler", "schedulers")
+    return [found, *(newer_than_known() if on_host else ())]
+
+
 def capabilities() -> list[Advice]:
     """List what the installed SGLang can record, and by which way."""
     if sources_here() is None:
         raise CaptureError(
             "SGLang is not installed here; install rlprof-sglang where the engine runs"
         )
-    allowed = os.environ.get("SGLANG_PLUGINS")
-    is_admitted = not allowed or PLUGIN in map(str.strip, allowed.split(","))
-    lacks = []
     inside = "any tool, any rank, exact iterations; launched by rlprof.launch"
-    if not is_admitted:
-        without = f"SGLANG_PLUGINS is {allowed!r}, without {PLUGIN}"
-        inside = f"not admitted: {without}; the launch's environment adds it"
-        lacks.append("way worker")
-    native = "torch; by stage; its own merge"
+    native = Advice("torch; by stage; its own merge", "way native")
     if is_version_2():
-        native = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
-        lacks.append("way native")
-    found = {
-        "sglang": version(),
-        "way worker": inside,
-        "way native": native,
-    }
-    return [
-        *(Advice(how, what, "warning" if what in lacks else "note") for what, how in found.items()),
-        *newer_than_known(),
-    ]
+        text = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
+        native = Advice(text, "way native", "warning")
+    first = Advice(version(), "sglang")
+    return [first, inside_advice(inside, PLUGINS, empty_is_all=True), native, *newer_than_known()]
 
 
 def newer_than_known() -> list[Advice]:

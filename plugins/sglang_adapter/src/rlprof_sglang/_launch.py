@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError, Launch
-from rlprof_engine.launching import faults_of
-from rlprof_sglang._words import PLUGIN, SWITCH
+from rlprof_engine.launching import admitted, faults_of
+from rlprof_sglang._words import PLUGINS, SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,10 +30,8 @@ def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> Non
 def engine_launch(options: SglangOptions) -> Launch:
     """Return what an engine must be launched with."""
     arguments: dict[str, Any] = {}
-    env: dict[str, str] = {SWITCH: "1"}  # also for the guard of SGLang's own profiler
-    allowed = os.environ.get("SGLANG_PLUGINS")
-    if allowed and PLUGIN not in map(str.strip, allowed.split(",")):
-        env["SGLANG_PLUGINS"] = f"{allowed},{PLUGIN}"
+    # Also for native windows, in which `_guard` keeps the schedulers alive.
+    env = {SWITCH: "1", **admitted(PLUGINS, empty_is_all=True)}
     if options.requests:
         arguments["enable_metrics"] = True  # else SGLang does not report when a request waited
     return Launch(env=env, engine_args=arguments)

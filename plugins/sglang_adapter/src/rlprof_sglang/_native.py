@@ -14,8 +14,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import attrs
-
 from rlprof import CaptureError, safe_name
 from rlprof_engine.calls import aside
 from rlprof_sglang._installed import is_version_2
@@ -28,15 +26,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Target, Window
-    from rlprof_engine.iterations import Iterations
     from rlprof_sglang._options import SglangOptions
     from rlprof_sglang._server import Engine
 
 FILES = "native"
 """The subfolder for the files of SGLang's profiler, in the window's folder."""
-State = Literal["idle", "armed", "running", "unknown"]
-"""The state of our session. `armed`: the schedulers will begin it by themselves. `unknown`: a call
-was not answered, and any further call may do harm."""
+State = Literal["idle", "running", "unknown"]
+"""The state of our session. `unknown`: a call was not answered, and another may do harm."""
 
 _TRACE = re.compile(r"-TP-\d+.*\.trace\.json\.gz$")
 _LATE_S = 20
@@ -55,7 +51,8 @@ class Native:
         self._options = options
         self._torch = torch
         self._longest_s = longest_s
-        self._folder: Path | None = None
+        self.folder: Path | None = None
+        """The folder of this window's files, on the engine's host."""
         self._is_given_up = False
         """Whether we have stopped before the start was answered."""
         self.state: State = "idle"
@@ -66,18 +63,12 @@ class Native:
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
-    @property
-    def folder(self) -> Path | None:
-        """The folder of this window's files, on the engine's host; None: it has none yet."""
-        return self._folder
-
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
         """Start it."""
-        self._check_version_2()
-        self._check_stages()
-        self._folder = self._made(below, window, run_id)
+        self._check()
+        self.folder = self._made(below, window, run_id)
         request = Request(self._options, self._engine.facts, self._torch, self._longest_s)
-        fields = request.fields(self._folder, window, target)
+        fields = request.fields(self.folder, window, target)
         self.applied, self.unsupported = request.applied, request.unsupported
         self.state = "unknown"  # until it is answered, or refused before it was sent
         try:
@@ -101,25 +92,23 @@ class Native:
         if self._is_given_up:
             await self._undo()
             return
-        self.state = "armed" if self._options.is_by_stage else "running"
+        self.state = "running"
 
     async def _undo(self) -> None:
         """End an abandoned session, because it would fill the memory of the schedulers."""
         await self._engine.stop()
         self.state = "idle"
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _check_version_2(self) -> None:
-        """Refuse SGLang's second profiler: a stop of it would end the schedulers."""
+    def _check(self) -> None:
+        """Refuse what would end the schedulers, or overwrite their memory: see `_guard`."""
         if is_version_2():
             raise CaptureError(
                 "sglang: SGLANG_PROFILE_V2 is set; its profiler ends the schedulers when it is "
                 "stopped; unset it"
             )
 
-    def _check_stages(self) -> None:
-        """Refuse if SGLang would overwrite its schedulers' memory: see `_guard`."""
         facts = self._engine.facts
         if self._options.is_by_stage and not facts.is_inside:
             raise CaptureError(
@@ -155,7 +144,7 @@ class Native:
         state, self.state = self.state, "unknown"
         self._is_given_up = state == "unknown"
         try:
-            if state in ("armed", "running"):
+            if state == "running":
                 await self._engine.stop()
             if state != "unknown":
                 self.state = "idle"
@@ -193,30 +182,25 @@ class Native:
     async def _all_are_there(self) -> None:
         """Wait for the files of ranks that write after the stop is answered."""
         facts = self._engine.facts
-        if facts.pp == 1 or facts.nodes > 1 or self._folder is None:
+        if facts.pp == 1 or facts.nodes > 1 or self.folder is None:
             return
         for _ in range(round(_LATE_S / _LOOK_S)):
-            names = [path.name for path in self._folder.iterdir()]
+            names = [path.name for path in self.folder.iterdir()]
             if sum(bool(_TRACE.search(name)) for name in names) >= facts.workers:
                 return
             await asyncio.sleep(_LOOK_S)
 
     def _fetch(self, into: Path) -> None:
         """Move the files, then remove the folder that the engine wrote this window into."""
-        if self._folder is None:
+        if self.folder is None:
             return
         if not into.parent.exists():  # answered long after the window was over
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
             return
         into.mkdir(exist_ok=True)
         with suppress(OSError):
-            for path in sorted(self._folder.iterdir()):
+            for path in sorted(self.folder.iterdir()):
                 with suppress(FileNotFoundError):  # somebody else deleted it
                     shutil.move(str(path), str(into / path.name))
             if self.state == "idle":
-                self._folder.rmdir()
-
-
-def written(chosen: Iterations | None) -> dict[str, Any]:
-    """Return *chosen* in the form that orders use."""
-    return {} if chosen is None else attrs.asdict(chosen)
+                self.folder.rmdir()

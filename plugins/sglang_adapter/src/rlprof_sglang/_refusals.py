@@ -40,29 +40,19 @@ def forward_ct(part: Any) -> int:
 
 def is_busy(part: Any) -> bool:
     """Whether a session runs or is armed; what a finished session left does not count."""
-    if read(part, "profile_in_progress"):
-        return True
-    return is_armed(part)
-
-
-def _has_stage_to_come(part: Any) -> bool:
-    """Whether a stage has had no step yet; its session begins at its first step only."""
-    if not (read(part, "profile_by_stage") and read(part, "profiler_target_prefill_ct")):
-        return False
-    return 0 in (read(part, "profiler_prefill_ct"), read(part, "profiler_decode_ct"))
-
-
-def _is_to_begin(part: Any) -> bool:
-    start = read(part, "profiler_start_forward_ct")
-    return bool(start) and start > forward_ct(part)
+    return bool(read(part, "profile_in_progress")) or is_armed(part)
 
 
 def is_armed(part: Any) -> bool:
     """Whether a session will begin by itself; inside a torch recording, it would crash.
 
-    This can be so while a session runs: by stage, the other stage's session follows.
+    This can be so while a session runs: by stage, the other's begins at its own first step.
     """
-    return _has_stage_to_come(part) or _is_to_begin(part)
+    by_stage = read(part, "profile_by_stage") and read(part, "profiler_target_prefill_ct")
+    if by_stage and 0 in (read(part, "profiler_prefill_ct"), read(part, "profiler_decode_ct")):
+        return True
+    start = read(part, "profiler_start_forward_ct")
+    return bool(start) and start > forward_ct(part)
 
 
 def harm(part: Any, request: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,12 +16,13 @@ import attrs
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
 from rlprof_engine.launching import profiler_dir
-from rlprof_sglang._beforehand import advise
-from rlprof_sglang._counters import Counters
+from rlprof_engine.told import Counters
+from rlprof_sglang._counters import asked, kept
 from rlprof_sglang._engine import CameToRestError, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported
+from rlprof_sglang._installed import advise
 from rlprof_sglang._launch import check, engine_launch
-from rlprof_sglang._native import Native, written
+from rlprof_sglang._native import Native
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
 from rlprof_sglang._ways import NATIVE, sleepless, unasked, way
@@ -55,7 +57,7 @@ class Sglang:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
-    _counters: Counters = attrs.field(factory=Counters)
+    _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
     _lost: str = ""
     """Why the outcome of one of our sessions is unknown; from then on, leave its profiler alone."""
 
@@ -255,8 +257,9 @@ class Sglang:
         if self._engine is None:
             return []
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
+        iterations = {} if chosen is None else attrs.asdict(chosen)
         try:
-            return await told(self._engine, order, {"iterations": written(chosen)})
+            return await told(self._engine, order, {"iterations": iterations})
         except CaptureError:
             raise
         except Exception as exc:

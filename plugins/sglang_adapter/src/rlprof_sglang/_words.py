@@ -17,8 +17,8 @@ MARK = "rlprof:"
 """Begins an order in the folder of a profile request; JSON follows."""
 STATE = "rlprof"
 """Key in a scheduler's state."""
-PLUGIN = "rlprof"
-"""Our name among SGLang's plugins; SGLANG_PLUGINS may have to admit it."""
+PLUGINS = "SGLANG_PLUGINS"
+"""Environment variable: if it names plugins, SGLang loads only these."""
 
 
 def longest_s(config: Mapping[str, Any]) -> float | None:

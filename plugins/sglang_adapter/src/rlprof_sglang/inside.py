@@ -134,19 +134,11 @@ def _obey(said: dict[str, Any], text: str) -> None:
             _answer = json.dumps({"state": "refused", "why": why, "pid": os.getpid()})
             return
     if verb == "begin":  # even if this scheduler is not chosen: all refuse alike
-        _open, _refusals.ours_until = whose, time.monotonic() + _longest_s(asked)
+        most_s = longest_s(asked.get("config") or {}) or _refusals.LONGEST_S  # its run may die
+        _open, _refusals.ours_until = whose, time.monotonic() + most_s
     if verb == "end" and whose == _open:  # else another run's window is open by now
         _refusals.ours_until = 0.0
     _answer = obeyed(text, place)
-
-
-def _longest_s(order: dict[str, Any]) -> float:
-    """Return how long a window may be open by the limits of its run, because that run may die."""
-    from rlprof_sglang._refusals import LONGEST_S
-
-    config = order.get("config")
-    found = longest_s(config) if isinstance(config, dict) else None
-    return LONGEST_S if found is None else found
 
 
 def place() -> Place:

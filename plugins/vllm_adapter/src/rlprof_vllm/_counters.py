@@ -6,13 +6,9 @@ last ones for Prometheus. They are on by default for `AsyncLLM`, and off for `LL
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlprof_engine.told import Told, fetched, own, samples, totals
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from rlprof_engine.told import fetched, own, samples, totals
 
 _METRICS = (
     "vllm:num_requests_running",
@@ -22,22 +18,13 @@ _METRICS = (
 _GAUGES = ("gauge_scheduler_running", "gauge_scheduler_waiting", "gauge_kv_cache_usage")
 
 
-class Counters:
-    """Reads the counters of one engine."""
-
-    def __init__(self) -> None:
-        self._server: Told | None = None
-
-    def read(self, handle: Any) -> Mapping[str, float]:
-        """Return the current counters of *handle*, without waiting."""
-        if isinstance(handle, str):
-            self._server = self._server or Told(partial(_asked, handle))
-            return self._server.news()
-        inner = own(handle, "llm_engine") or handle
-        states = own(own(inner, "output_processor"), "request_states")
-        if not isinstance(states, dict):
-            return {}
-        return {"requests_in_flight": len(states), **_told(inner, is_idle=not states)}
+def kept(handle: Any) -> dict[str, float]:
+    """Return the counters of an engine in this process."""
+    inner = own(handle, "llm_engine") or handle
+    states = own(own(inner, "output_processor"), "request_states")
+    if not isinstance(states, dict):
+        return {}
+    return {"requests_in_flight": len(states), **_told(inner, is_idle=not states)}
 
 
 def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
@@ -58,10 +45,10 @@ def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
     return {}
 
 
-def _asked(address: str) -> dict[str, float]:
+def asked(address: str) -> dict[str, float]:
     """Ask a server for these metrics only; with several frontends, it returns only all of them."""
     found: dict[str, list[float]] = {}
     query = "&".join(f"name[]={name}" for name in _METRICS)
     for path in (f"/metrics?{query}", "/metrics"):
-        found = found or samples(fetched(address.rstrip("/") + path), _METRICS)
+        found = found or samples(fetched(address + path), _METRICS)
     return totals(*(found.get(name, []) for name in _METRICS))

@@ -65,8 +65,8 @@ def _missing(window: Exported) -> list[str]:
     if not window.notes:
         return [NOBODY_LEFT]
     if window.notes["way"] == "worker":
-        told = [f"{named(one)}: {one.get('why')}" for one in refused(window.notes)]
-        return [*window.unended, *told]
+        missing, idle = refused(window.notes)
+        return [*window.unended, *missing, *idle]
     facts = window.facts
     expected = facts["tp"] * facts["pp"] * facts["dp"] if facts.get("has_layout") else 1
     there = sum(not one["frontend"] for one in window.found)

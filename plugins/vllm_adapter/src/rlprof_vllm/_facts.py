@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_engine.answers import parameters_of
+from rlprof_engine.answers import parameters_of, version_of
 from rlprof_vllm.inside import METHOD
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ class Facts:
     """The folder in which that profiler writes."""
     at_launch: Mapping[str, int] = attrs.field(factory=dict)
     """Its counts of engine steps unless a call sets others."""
-    schedule: Mapping[str, int] = attrs.field(factory=dict)
-    """Torch's schedule of the launch, by which each window skips engine steps; empty: none."""
     contents: tuple[str, ...] = ()
     """The contents that vLLM's own profiler was launched to record besides operators."""
     records_frontend: bool = False
@@ -112,13 +110,12 @@ def seen(handle: Any) -> Facts:
     profiler = getattr(config, "profiler_config", None)
     return Facts(
         type(handle).__name__,
-        version=_version(),
+        version=version_of("vllm"),
         parameters=parameters_of(start),
         profiler=getattr(profiler, "profiler", "") or "",
         directory=getattr(profiler, "torch_profiler_dir", None),
         contents=tuple(w for w, name in CONTENTS.items() if getattr(profiler, name, False)),
         at_launch={name: getattr(profiler, name, 0) for name in _COUNTS},
-        schedule=_schedule(profiler),
         records_frontend=profiler is not None and not getattr(profiler, "ignore_frontend", False),
         tp=parallel.tensor_parallel_size,
         pp=parallel.pipeline_parallel_size,
@@ -129,19 +126,6 @@ def seen(handle: Any) -> Facts:
         can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
         methods=known,
     )  # fmt: skip
-
-
-def _version() -> str:
-    import sys
-
-    return str(getattr(sys.modules.get("vllm"), "__version__", ""))
-
-
-def _schedule(profiler: Any) -> dict[str, int]:
-    """Return torch's schedule; vLLM has one only if it waits or warms up."""
-    names = ("wait_iterations", "warmup_iterations")
-    found = {name: count for name in names if (count := getattr(profiler, name, 0))}
-    return found and {**found, "active_iterations": getattr(profiler, "active_iterations", 0)}
 
 
 def _has_our_code() -> bool:

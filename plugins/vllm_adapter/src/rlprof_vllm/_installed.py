@@ -1,21 +1,20 @@
-"""Reads the sources of the installed vLLM: an import takes seconds, and needs its devices."""
+"""Advice from the sources of the installed vLLM: an import takes seconds, and needs its devices."""
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import beyond_known, sources_of
+from rlprof_engine.beforehand import advice_on, beyond_known, inside_advice, sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
-PLUGIN = "rlprof"
-"""Our name among vLLM's general plugins."""
+    from rlprof_vllm._options import VllmOptions
+
 NEWEST = "0.33.0"
 """The newest release whose sources we read; tests compare it with their list of releases."""
 PROFILER = "config/profiler.py"
@@ -62,22 +61,25 @@ def newer_than_known() -> list[Advice]:
     return [] if sources is None else beyond_known(version(sources), NEWEST)
 
 
+def advise(
+    options: VllmOptions | None,
+    tools: Mapping[str, Mapping[str, Any]],
+    on_host: bool,  # noqa: FBT001 -- core names it
+) -> list[Advice]:
+    """Say what records; without *options*, list what the installed vLLM can do."""
+    if options is None:
+        return capabilities()
+    found = advice_on(options.way, tools, False, "vLLM's own profiler", "workers")
+    return [found, *(newer_than_known() if on_host else ())]
+
+
 def capabilities() -> list[Advice]:
     """List what the installed vLLM can record, and by which way."""
     sources = sources_here()
     if sources is None:
         raise CaptureError("vLLM is not installed here; install rlprof-vllm where the engine runs")
-    allowed = os.environ.get("VLLM_PLUGINS")
-    found = [Advice(version(sources), "vllm")]
-    if allowed is None or PLUGIN in allowed.split(","):
-        found.append(Advice("any tool, any rank, each window by itself", "way worker"))
-    else:
-        without = f"VLLM_PLUGINS is {allowed!r}, without {PLUGIN}"
-        text = f"not admitted: {without}; the launch's environment adds it"
-        found.append(Advice(text, "way worker", "warning"))
-    if has_known_profiler(sources):
-        found.append(Advice("launched with profiler_config", "way native"))
-    else:
-        text = "unknown: this vLLM has its profiler elsewhere"
-        found.append(Advice(text, "way native", "warning"))
-    return [*found, *newer_than_known()]
+    native = Advice("launched with profiler_config", "way native")
+    if not has_known_profiler(sources):
+        native = Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
+    inside = inside_advice("any tool, any rank, each window by itself", "VLLM_PLUGINS")
+    return [Advice(version(sources), "vllm"), inside, native, *newer_than_known()]

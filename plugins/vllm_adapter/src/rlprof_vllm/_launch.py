@@ -6,13 +6,12 @@ here.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from rlprof import Launch
-from rlprof_engine.launching import profiler_dir
+from rlprof_engine.launching import admitted, profiler_dir
 from rlprof_vllm._facts import CONTENTS
-from rlprof_vllm._installed import PLUGIN, PROFILER, fields, has_known_profiler, sources_here
+from rlprof_vllm._installed import PROFILER, fields, has_known_profiler, sources_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +42,7 @@ def engine_launch(
         if sources is None or has_known_profiler(sources):  # else the window says what is missing
             arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
     if options.way != "native":
-        env |= _admitted(os.environ.get("VLLM_PLUGINS"))
+        env |= admitted("VLLM_PLUGINS")
         if "nsys" in tools:  # it cannot see a process forked without exec
             env["VLLM_WORKER_MULTIPROC_METHOD"] = "spawn"
     return Launch(env=env, engine_args=arguments)
@@ -75,10 +74,3 @@ def native_iterations(chosen: Any) -> dict[str, int]:
     """Translate *chosen* for vLLM: with a delay of N, it begins with step N, not after it."""
     delay = chosen.skip + 1 if chosen.skip else 0
     return {"delay_iterations": delay, "max_iterations": chosen.count or 0}
-
-
-def _admitted(allowed: str | None) -> dict[str, str]:
-    """Add our plugin to VLLM_PLUGINS, if that names the plugins to load."""
-    if allowed is None or PLUGIN in allowed.split(","):
-        return {}
-    return {"VLLM_PLUGINS": ",".join(filter(None, [*allowed.split(","), PLUGIN]))}

@@ -65,9 +65,6 @@ class Native:
         self._count(given)
         if facts.profiler is not None and self._profiler_dir not in (None, facts.directory):
             self.unsupported["profiler_dir"] = f"the engine was launched with {facts.directory}"
-        if facts.schedule:
-            told = ", ".join(f"{name} {count}" for name, count in facts.schedule.items())
-            self.unsupported["schedule"] = f"the launch makes vLLM skip engine steps: {told}"
         self._choose_contents(given)
         self._before = frozenset(_names(facts.directory))
         self._may_run = True
@@ -94,10 +91,7 @@ class Native:
                 self.applied["iterations"] = attrs.asdict(chosen)
         elif facts.profiler is None:
             self.unsupported["iterations"] = "this engine does not say what it was launched with"
-        elif chosen is None:
-            told = ", ".join(f"{name} {count}" for name, count in facts.at_launch.items() if count)
-            self.unsupported["iterations"] = f"no window has more than the launch allows: {told}"
-        elif facts.at_launch == native_iterations(chosen):
+        elif chosen is not None and facts.at_launch == native_iterations(chosen):
             self.applied["iterations"] = "by the launch, the same for all windows"
         else:
             self.unsupported["iterations"] = (

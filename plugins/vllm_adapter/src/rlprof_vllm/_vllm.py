@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,11 +17,11 @@ import attrs
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, choose, other_number
 from rlprof_engine.launching import faults_of, profiler_dir
-from rlprof_vllm._beforehand import advise
-from rlprof_vllm._counters import Counters
+from rlprof_engine.told import Counters
+from rlprof_vllm._counters import asked, kept
 from rlprof_vllm._engine import reach
 from rlprof_vllm._export import NOTES, exported
-from rlprof_vllm._installed import has_known_profiler, sources_here, version
+from rlprof_vllm._installed import advise, has_known_profiler, sources_here, version
 from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import VllmOptions
@@ -55,7 +56,7 @@ class Vllm:
     _native: Native | None = None
     _requests: Requests | None = None
     _answers: dict[str, Any] = attrs.field(factory=dict)
-    _counters: Counters = attrs.field(factory=Counters)
+    _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
 
     def _runs_on(self) -> RunsOn:
         """Return "thread" for an engine in this process: it works on the calling thread."""
