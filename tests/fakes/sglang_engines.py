@@ -74,7 +74,7 @@ class Replica:
 class Stand:
     """What every fake TokenizerManager has behind its methods."""
 
-    def __init__(self, replica: Replica, arguments: Any, says: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, replica: Replica, arguments: Any, says: Sequence[str]) -> None:
         self.replica, self.server_args = replica, arguments
         self.event_loop: asyncio.AbstractEventLoop | None = None
         self.rid_to_state: dict[str, Any] = {}
@@ -122,10 +122,7 @@ class Stand:
 
     def _words(self) -> list[str]:
         """Name what this release says of a request at its end."""
-        kinds = ["nothing", "finished"]
-        if self.enable_metrics:
-            kinds += ["enable_metrics", "enable_metrics, finished"]
-        return [word for kind in kinds for word in self._says.get(kind, ())]
+        return [word for word in self._says if self.enable_metrics or word not in TIMES]
 
     async def _later(self, method: str, given: dict[str, Any]) -> Any:
         if self.event_loop is None:
@@ -184,13 +181,13 @@ MEANT: dict[str, Callable[[Any], Any]] = {
     "prompt_tokens": lambda _: 4,
     "cached_tokens": lambda _: 1,
     "num_retractions": lambda _: 0,
-    "total_retractions": lambda _: 0,
     "queue_time": lambda _: 0.001,
     "forward_entry_time": lambda state: state.created_time + 0.001,
     "prefill_finished_time": lambda state: state.created_time + 0.002,
-    "prefill_finished_ts": lambda state: state.created_time + 0.002,
 }
 """What is said of a request, and how it is made."""
+TIMES = ("queue_time", "forward_entry_time", "prefill_finished_time")
+"""What is said with metrics alone."""
 
 
 loops: list[asyncio.AbstractEventLoop] = []

@@ -70,15 +70,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(
-    manager: Stand, release: str, routes: dict[str, Any], admin_key: str = ""
-) -> Iterator[Any]:
+def serving(manager: Stand, release: str, routes: list[str], admin_key: str = "") -> Iterator[Any]:
     """Serve *manager* of *release* at `.address`; *routes* are those that release has."""
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.manager, server.admin_key = manager, admin_key
     server.version = release.partition("==")[2]
     server.posted, server.codes = [], {}
-    server.routes = [path for path, said in routes.items() if said is not None]
+    server.routes = routes
     server.address = f"http://127.0.0.1:{server.server_port}"
     server.generate = manager.generate
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

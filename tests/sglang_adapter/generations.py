@@ -17,8 +17,10 @@ import pytest
 
 from tests.fakes.sglang_engines import Engine, Replica, Stand
 from tests.fakes.sglang_schedulers import Place, Scheduler
-from tests.sglang_adapter.history import SAID
+from tests.sglang_adapter.signatures import kept
 
+SAID = kept()
+"""Release → what was read in its wheel."""
 ProfileReqType = Enum("ProfileReqType", {"START_PROFILE": 1, "STOP_PROFILE": 2})
 PROFILER = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
 
@@ -88,14 +90,13 @@ def modules(release: str) -> dict[str, ModuleType]:
     structs = io_struct(release)
     made = {"sglang": {"__version__": release.partition("==")[2]}, "sglang.srt": {},
             "sglang.srt.managers": {}, "sglang.srt.managers.io_struct": structs}  # fmt: skip
-    home = SAID[release]["scheduler part"]["home"].split()[0].removesuffix(".py").replace("/", ".")
+    home = PROFILER.rpartition(".")[0]
     made |= {home.rpartition(".")[0]: {}, home: {}}
-    if SAID[release]["plugins"] is not None:
-        hook_type = Enum("HookType", {name: ast.literal_eval(said) for name, said
-                                      in SAID[release]["plugins"]["HookType"].items()})  # fmt: skip
-        registry = type("HookRegistry", (), {"hooks": {}, "register": classmethod(_register)})
-        made |= {"sglang.srt.plugins": {}, "sglang.srt.plugins.hook_registry":
-                 {"HookRegistry": registry, "HookType": hook_type}}  # fmt: skip
+    kinds = SAID[release]["plugins"]["HookType"].items()
+    hook_type = Enum("HookType", {name: ast.literal_eval(said) for name, said in kinds})
+    registry = type("HookRegistry", (), {"hooks": {}, "register": classmethod(_register)})
+    made |= {"sglang.srt.plugins": {}, "sglang.srt.plugins.hook_registry":
+             {"HookRegistry": registry, "HookType": hook_type}}  # fmt: skip
     return {name: _module(name, content) for name, content in made.items()}
 
 

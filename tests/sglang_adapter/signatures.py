@@ -8,6 +8,7 @@ newest release says anything that none of these does. A wheel has 3 to
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,11 @@ RELEASES = (
 """The newest six; rlprof drives these, and later ones."""
 
 RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)
+
+
+def number(release: str) -> tuple[int, ...]:
+    """Return the number of a release: `sglang==0.5.3.post2` is (0, 5, 3, 2)."""
+    return tuple(int(word) for word in re.findall(r"\d+", release.partition("==")[2]))
 
 
 def kept() -> dict[str, Json]:

@@ -67,19 +67,6 @@ def test_stacks_without_a_number_of_steps_are_refused():
     assert fault == f"config: engines.sglang: {STACKS}"
 
 
-@pytest.mark.parametrize(
-    ("options", "tool", "why"),
-    [({"way": "worker"}, [], ("way: worker records with the run's tools, and there is none; name "
-      "one: tool: torch")),
-     ({"native_merge": True}, ["torch", "torch_memory"], ("native_merge: SGLang's own profiler "
-      "records torch only; torch_memory needs way: worker"))],
-    ids=["no tool", "another beside it"],
-)  # fmt: skip
-def test_a_way_that_the_tools_cannot_go_is_refused(options, tool, why):
-    """SGLang's own profiler stands for the tool torch alone, and a way inside needs a tool."""
-    assert faults_of(options, tool) == (f"config: engines.sglang: {why}",)
-
-
 def test_the_key_of_a_server_is_not_shown():
     """What is logged or raised holds options, and no secrets."""
     from rlprof_sglang import SglangOptions

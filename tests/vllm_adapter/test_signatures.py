@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import importlib
 from types import SimpleNamespace
@@ -11,7 +10,6 @@ import pytest
 
 from rlprof import Target, Window
 from rlprof_engine.requests import TIMES
-from rlprof_vllm import server_args
 from rlprof_vllm._engine import reach
 from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
@@ -58,53 +56,51 @@ def test_what_the_adapter_stands_on_is_there(release):
     """Its plugins' group, the worker's wrapper, the requests' states, their times, their end."""
     said = SAID[release]
 
-    assert said["plugin_group"] == "vllm.general_plugins"
-    assert said["WorkerWrapperBase"] != []
-    assert said["OutputProcessor.request_states"]
+    assert said["plugin_group"]
+    assert said["WorkerWrapperBase"]
     assert said["request_states.pop"]
     assert {*TIMES, "arrival_time", "num_generation_tokens"} <= set(said["RequestStateStats"])
     assert {"errored", "output_handler", "output_processor", "vllm_config"} <= set(
         said["AsyncLLM.attributes"]
     )
-    assert said["POST /start_profile"] is not None
-
-
-@every_release
-def test_a_server_says_by_its_body_what_a_session_can_have(release):
-    """`/start_profile` has a body from the release on whose sessions have words of their own."""
-    body = SAID[release]["POST /start_profile"]["body"]
-
+    body = said["POST /start_profile"]["body"]
     assert (number(release) >= (0, 32)) == (body is not None)
-    assert {"profile_prefix", "delay_iterations", "max_iterations"} <= set(body or {}) or not body
+    assert {"profile_prefix", *BY_LAUNCH} <= set(body or {}) or not body
+
+
+WHOLE, BY_LAUNCH = {"delay_iterations": 0, "max_iterations": 0}, {"delay_iterations": 3,
+                                                                   "max_iterations": 5}  # fmt: skip
 
 
 @every_kind
 @every_release
-def test_a_whole_window_is_started_in_the_words_of_the_release(release, kind, tmp_path):
-    """A prefix where it is the session's own, and nothing else; nothing is unsupported."""
-    given, native = started(engine(release, kind, directory=tmp_path), None)
+@pytest.mark.parametrize(
+    "row",
+    [
+        ({}, None, ({}, "")),
+        ({}, CHOSEN, (BY_LAUNCH, None)),
+        (BY_LAUNCH, CHOSEN, (BY_LAUNCH, "by the launch, the same for all windows")),
+        ({"max_iterations": 5}, None, (WHOLE, None)),
+    ],
+    ids=["whole", "counted", "as launched", "whole, launched to count"],
+)
+def test_a_window_is_started_in_the_words_of_the_release(release, kind, tmp_path, row):
+    """Since 0.32 a session has a prefix and counts of its own; before, the launch has."""
+    launched, chosen, (given_now, applied_before) = row
+    handle = engine(release, kind, directory=tmp_path, launched=launched)
+
+    given, native = started(handle, chosen)
 
     prefix, kwargs = given.pop("profile_prefix", None), given.pop("profiler_kwargs", None)
     assert kwargs == (PLAIN if number(release) >= (0, 33) else None)
-    assert (prefix is not None) == (number(release) >= (0, 32))
-    assert prefix is None or prefix.startswith("rlprof_step7_run-1_")
-    assert {None} >= set(given.values())
-    assert native.unsupported == {}
-
-
-@every_kind
-@every_release
-def test_engine_steps_are_counted_per_window_or_said_not_to_be(release, kind, tmp_path):
-    """Since 0.32 a call counts them; before, only a launch could, and this one did not."""
-    given, native = started(engine(release, kind, directory=tmp_path), CHOSEN)
-
+    found = {name: value for name, value in given.items() if value is not None}
     if number(release) >= (0, 32):
-        assert (given["delay_iterations"], given["max_iterations"]) == (3, 5)
-        assert native.unsupported == {}
+        assert prefix.startswith("rlprof_step7_run-1_")
+        assert (found, native.unsupported) == (given_now, {})
     else:
-        assert set() == {*given.values()} - {None}
-        assert list(native.unsupported) == ["iterations"]
-        assert "as it was launched to" in native.unsupported["iterations"]
+        assert (prefix, found) == (None, {})
+        assert native.applied.get("iterations", "") == (applied_before or "")
+        assert ("iterations" in native.unsupported) is (applied_before is None)
 
 
 @every_kind
@@ -124,33 +120,6 @@ def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_p
         why = "the engine was launched without it"
         assert native.unsupported == {"contents: shapes": why}
         assert native.applied == {"more": ["stack"]}
-
-
-@every_release
-def test_engine_steps_are_counted_as_the_launch_says(release, tmp_path):
-    """An engine born with what rlprof.launch gives counts them where its release can."""
-    launched = {"delay_iterations": 3, "max_iterations": 5}
-
-    _, native = started(engine(release, directory=tmp_path, launched=launched), CHOSEN)
-
-    assert "iterations" not in native.unsupported
-    told = "by the launch, the same for all windows"
-    assert (number(release) < (0, 32)) == (native.applied.get("iterations") == told)
-
-
-@every_kind
-@every_release
-def test_whole_windows_of_an_engine_that_counts(release, kind, tmp_path):
-    """Launched to count, a session is told not to, or the window says that it is not whole."""
-    launched = {"max_iterations": 5}
-
-    given, native = started(engine(release, kind, directory=tmp_path, launched=launched), None)
-
-    if number(release) >= (0, 32):
-        assert (given["delay_iterations"], given["max_iterations"]) == (0, 0)
-        assert native.unsupported == {}
-    else:
-        assert "as it was launched to" in native.unsupported["iterations"]
 
 
 @every_release
@@ -210,18 +179,6 @@ def test_an_engine_is_launched_light(release, install):
 
     assert made.engine_args == {"disable_log_stats": False, "profiler_config": LIGHT}
     assert made.env == {}
-
-
-@every_release
-def test_the_server_takes_the_same_as_a_command_line(release, install):
-    """The arguments of `vllm serve`: an object as JSON, and a default not at all."""
-    install(release)
-
-    args = server_args(launch())
-
-    flag, value = args
-    assert flag == "--profiler-config"
-    assert ast.literal_eval(value.replace("true", "True").replace("false", "False")) == LIGHT
 
 
 @pytest.mark.parametrize("release", [name for name in RELEASES if number(name) >= (0, 32)])

@@ -1,0 +1,115 @@
+"""What the installed engine can do, read from its sources."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import rlprof
+import rlprof_sglang._installed
+import rlprof_vllm._installed
+from rlprof_sglang import Sglang
+from rlprof_vllm import Vllm
+from tests.sglang_adapter import signatures as sglang_signatures
+from tests.vllm_adapter import signatures as vllm_signatures
+
+PLUGINS = {"vllm": Vllm, "sglang": Sglang}
+NEWEST = {"vllm": rlprof_vllm._installed.NEWEST, "sglang": rlprof_sglang._installed.NEWEST}
+RELEASES = {"vllm": vllm_signatures.RELEASES, "sglang": sglang_signatures.RELEASES}
+PROFILER = "class ProfilerConfig:\n    profiler: str = ''\n    torch_profiler_dir: str = ''\n"
+
+both = pytest.mark.parametrize("engine", PLUGINS)
+
+
+@pytest.fixture(name="installed")
+def _installed(tmp_path, monkeypatch):
+    """Return a function that lays out the sources of an engine as if they were installed."""
+    for name in ("VLLM_PLUGINS", "SGLANG_PLUGINS", "SGLANG_PROFILE_V2"):
+        monkeypatch.delenv(name, raising=False)
+
+    def installed(engine, version, profiler=PROFILER):
+        files = {"envs.py": "", "_version.py": f"__version__ = version = {version!r}\n",
+                 "config/profiler.py": profiler, "srt/__init__.py": ""}  # fmt: skip
+        for name, text in files.items():
+            file = Path(tmp_path, engine, name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        found = SimpleNamespace(submodule_search_locations=[str(tmp_path / engine)])
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: found)
+        monkeypatch.setattr(rlprof_sglang._installed, "version_of", lambda _: version)
+
+    return installed
+
+
+def told(engine, *, warnings=False):
+    """Return what the doctor is told, by what it is about; or the warnings alone."""
+    found = PLUGINS[engine].advise(None, {}, on_host=True)
+    return {one.about: one.text for one in found if one.level == "warning" or not warnings}
+
+
+@both
+def test_both_ways_are_named(installed, engine):
+    """With the release, the newest that was read; nothing is warned of."""
+    installed(engine, NEWEST[engine])
+
+    said = told(engine)
+
+    assert [*said] == [engine, "way worker", "way native"]
+    assert (said[engine], told(engine, warnings=True)) == (NEWEST[engine], {})
+
+
+@both
+def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatch, engine):
+    """A warning: a variable names those the engine may load, and ours is not among them."""
+    installed(engine, NEWEST[engine])
+    name = f"{engine.upper()}_PLUGINS"
+    monkeypatch.setenv(name, "lora")
+    why = f"{name} is 'lora', without rlprof; the launch's environment adds it"
+
+    assert told(engine, warnings=True) == {"way worker": f"not admitted: {why}"}
+    monkeypatch.setenv(name, "lora,rlprof")
+    assert told(engine, warnings=True) == {}
+
+
+@both
+def test_without_the_engine_it_is_said_where_to_install(monkeypatch, engine):
+    """The trainer's environment has none, and need not."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+
+    with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
+        told(engine)
+
+
+@both
+def test_a_release_nobody_has_read_is_warned_of(installed, engine):
+    """The newest that was read is the newest in the record of releases."""
+    installed(engine, "99.1.0")
+
+    newest = max(RELEASES[engine], key=sglang_signatures.number)
+    assert newest == f"{engine}=={NEWEST[engine]}"
+    assert "99.1.0 is newer" in told(engine, warnings=True)["release"]
+
+
+def test_a_profiler_that_moved_is_no_reason_for_an_engine_not_to_start(installed):
+    """The launch asks nothing of it, for half of it would be refused; the doctor warns."""
+    installed("vllm", NEWEST["vllm"], profiler="")
+    roles = {"rollout": {"engine": "vllm"}}
+
+    launch = rlprof.launch({"tool": "torch", "steps": [1], "roles": roles}, role="rollout")
+
+    assert "profiler_config" not in launch.engine_args
+    assert "elsewhere" in told("vllm", warnings=True)["way native"]
+
+
+@pytest.mark.parametrize(("value", "is_told"), [("", False), ("0", False), ("1", True)])
+def test_sglangs_second_profiler_in_the_environment_is_warned_of(
+    installed, monkeypatch, value, is_told
+):
+    """With what to do; nothing where it is off."""
+    installed("sglang", NEWEST["sglang"])
+    monkeypatch.setenv("SGLANG_PROFILE_V2", value)
+
+    assert ("unset it" in told("sglang", warnings=True).get("way native", "")) is is_told

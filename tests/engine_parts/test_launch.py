@@ -1,0 +1,95 @@
+"""What an engine must be born with to be recorded, and what is refused before it is born."""
+
+from __future__ import annotations
+
+import pytest
+
+import rlprof
+from rlprof import Launch
+from rlprof_sglang import server_args
+
+OF = {"vllm": "vLLM's own profiler", "sglang": "SGLang's own profiler"}
+ONLY, TWO = "{0} records torch only", ["torch", "torch_memory"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_set(monkeypatch):
+    for name in ("VLLM_PLUGINS", "SGLANG_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def launch(engine, tool="torch", **options):
+    """Launch an engine, asked of by that tool and with these options."""
+    roles = {"rollout": {"engine": engine, "tool": tool}}
+    config = {"steps": [1], "roles": roles, "engines": {engine: options}}
+    return rlprof.launch(config, role="rollout")
+
+
+@pytest.mark.parametrize(
+    ("engine", "allowed", "wanted"),
+    [
+        *[(engine, None, None) for engine in OF],
+        *[(engine, "lora", "lora,rlprof") for engine in OF],
+        *[(engine, "rlprof,lora", None) for engine in OF],
+        ("vllm", "", "rlprof"),
+        ("sglang", "", None),
+    ],
+)
+def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, engine, allowed, wanted):
+    """A variable names those it loads; an empty one is none for vLLM, and all for SGLang."""
+    name = f"{engine.upper()}_PLUGINS"
+    if allowed is not None:
+        monkeypatch.setenv(name, allowed)
+
+    assert launch(engine).env.get(name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("engine", "tool", "wanted"),
+    [
+        ("vllm", "nsys", {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}),
+        ("vllm", "torch", {}),
+        ("sglang", "torch", {"RLPROF_SGLANG": "1"}),
+    ],
+)
+def test_the_environment_is_what_the_tool_needs(engine, tool, wanted):
+    """Nsys sees no process that was forked; SGLang's schedulers do nothing of ours unasked."""
+    assert launch(engine, tool).env == wanted
+
+
+@pytest.mark.parametrize(
+    ("engine", "requests", "wanted"),
+    [("vllm", True, False), ("vllm", False, None), ("sglang", True, True), ("sglang", False, None)],
+)
+def test_requests_say_when_they_waited_with_statistics_alone(engine, requests, wanted):
+    """Who wants no requests pays for none."""
+    name = {"vllm": "disable_log_stats", "sglang": "enable_metrics"}[engine]
+
+    assert launch(engine, requests=requests).engine_args.get(name) is wanted
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "tool", "why"),
+    [
+        ("vllm", {"way": "native"}, "npu", f"way: native: {ONLY}; npu needs way: worker"),
+        ("vllm", {"way": "native"}, TWO, f"way: native: {ONLY}; torch_memory needs way: worker"),
+        ("sglang", {"native_merge": True}, TWO, f"native_merge: {ONLY}; torch_memory needs way: "),
+        ("sglang", {"way": "worker"}, [], "way: worker records with the run's tools, and there is"),
+    ],
+)
+def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
+    """An engine's own profiler stands for the tool torch alone, and a way inside needs a tool."""
+    with pytest.raises(rlprof.ConfigError) as raised:
+        launch(engine, tool, **options)
+
+    (fault,) = raised.value.faults
+    assert fault.startswith(f"config: engines.{engine}: {why.format(OF[engine])}")
+
+
+def test_the_server_gets_the_same_as_arguments():
+    """A switch alone where it is on, nothing where it is off, values as they are or as JSON."""
+    given = {"enable_metrics": True, "sleep_on_idle": False, "tp_size": 2, "profiler": {"a": True}}
+
+    assert server_args(Launch(engine_args=given)) == [
+        "--enable-metrics", "--tp-size", "2", "--profiler", '{"a": true}',
+    ]  # fmt: skip

@@ -1,0 +1,50 @@
+"""The tool `npu` inside an engine's process: driven there as any tool."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import rlprof
+from rlprof_engine.recording import Place, obeyed
+from rlprof_testing._inside import leading, linked
+from tests.fakes.torch_npu import FakeNpu
+
+pytestmark = pytest.mark.slow
+WINDOW = rlprof.Window(1, 2, "rollout")
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_npu_is_driven_inside_an_engine(monkeypatch, tmp_path, is_lazy):
+    """It starts and stops where the engine computes, each step is a range; all is whole."""
+    library = FakeNpu()
+    library.install(monkeypatch)
+    worker = SimpleNamespace(run=lambda batch: f"ran {batch}")
+    place = Place(1, {"tp": 1}, worker, "run", str, is_lazy=is_lazy)
+    config = {
+        "run_dir": str(tmp_path / "runs"),
+        "scratch_dir": str(tmp_path / "scratch"),
+        "steps": [1],
+        "roles": {"rollout": {"engine": "vllm", "tool": "npu"}},
+        "tools": {"npu": {"analysis": "none"}},
+    }
+
+    def obey(order):
+        text = json.dumps({"order": order, "iterations": {}})
+        return json.loads(obeyed(text, lambda: place))["state"]
+
+    with leading(config) as prof:
+        workers = linked(prof, config, None, None).workers
+        states = [obey(workers.prepare()), obey(workers.begin(WINDOW))]
+        got = worker.run("one")
+        states.append(obey(workers.end(WINDOW)))
+
+    (profile,) = library.profiles
+    captures = [one for one in rlprof.read(prof.run_dir).captures if one.tool == "npu"]
+    assert (got, states) == ("ran one", ["ready", "recording", "ended"])
+    assert profile.calls == ["start", "step", "stop"]
+    assert [(one.state, one.target.worker) for one in captures] == [("whole", 1)]
+    assert library.marks.calls[-1][1] == "rlprof"
+    assert library.marks.open == {}
