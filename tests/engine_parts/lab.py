@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import rlprof
@@ -103,3 +107,45 @@ def traces_of(run: Any, index: int) -> list[Any]:
 def opened(run: Any, artifact: Any) -> Any:
     """Return what is in a trace."""
     return json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers as the server says; what it is posted is in the server's list."""
+
+    server: Any
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self._say(*self.server.answers(self.path, self.headers))
+
+    def do_POST(self) -> None:
+        """Answer, and note it."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.posted.append((self.path, json.loads(body or "{}")))
+        self._say(*self.server.answers(self.path, self.headers))
+
+    def _say(self, code: int, said: Any) -> None:
+        text = json.dumps(said).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(answers: Callable[[str, Any], tuple[int, Any]]) -> Iterator[Any]:
+    """Serve at `.address` what *answers* says to a path and the headers: a code, and JSON."""
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.answers, server.posted = answers, []
+    server.address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import attrs
 import pytest
 
 import rlprof
@@ -21,20 +22,34 @@ class Worker:
         return f"did {request}"
 
 
+@attrs.define
 class Order:
-    """One that is obeyed, refused with a reason, or fails."""
+    """One that is obeyed, refused with a reason, or fails; as a process reads it."""
 
+    why: str = ""
+    fails: bool = False
+    verb: str = "begin"
+    run: str = "a"
+    begun: int = 0
+    made: list = attrs.field(factory=list)
     window = Window(1, 2)
-
-    def __init__(self, why="", fails=False):
-        self._why, self._fails = why, fails
-        self.begun = 0
+    reason = "end"
 
     def begin(self, _):
         self.begun += 1
-        if self._fails:
-            raise RuntimeError(self._why)
-        return self._why
+        if self.fails:
+            raise RuntimeError(self.why)
+        return self.why
+
+    def chooses(self, _):
+        return True
+
+    def rank(self, number):
+        return 10 + number
+
+    def follower(self, *_):
+        self.made.append(Follower())
+        return self.made[-1]
 
 
 class Follower:
@@ -58,178 +73,120 @@ class Follower:
             raise RuntimeError(f"no {what}")
 
 
-def recording_of(worker, order, follower, *, word=None, is_lazy=False, **chosen):
-    """Make a recording of *worker*, which a request may end."""
-    cuts = [Cut(worker, "asked", word)]
-    place = Place(0, {}, worker, "run", lambda batch: f"step {batch}", cuts, is_lazy=is_lazy)
-    return Recording(place, order, follower, **chosen)
+class Begun:
+    """A recording of a worker, which a request may end; it was told to begin."""
+
+    def __init__(self, order=None, fails="", *, worker=None, word=None, is_lazy=False, **chosen):
+        self.worker, self.order = worker or Worker(), order or Order()
+        self.follower = Follower(fails)
+        place = Place(0, {}, self.worker, "run", lambda batch: f"step {batch}",
+                      [Cut(self.worker, "asked", word)], is_lazy=is_lazy)  # fmt: skip
+        self.recording = Recording(place, self.order, self.follower, **chosen)
+        self.answer = self.recording.begin()
+
+    def ran(self, count):
+        """Run that many steps; whatever is recorded, the engine gets its answers."""
+        answers = [self.worker.run(number) for number in range(count)]
+        assert answers == [f"ran {number}" for number in range(count)]
+        return self
 
 
 def test_it_begins_at_once_or_with_the_first_step():
     """A lazy one lets idle time pass: nothing is begun before a step comes."""
-    eager, lazy = Order(), Order()
+    eager, lazy = Begun(), Begun(is_lazy=True)
+    before = lazy.order.begun
+    lazy.ran(1)
 
-    recording_of(Worker(), eager, Follower()).begin()
-    worker, follower = Worker(), Follower()
-    recording_of(worker, lazy, follower, is_lazy=True).begin()
-    before = lazy.begun
-    answer = worker.run("one")
-
-    assert (eager.begun, before, lazy.begun) == (1, 0, 1)
-    assert answer == "ran one"
-    assert follower.seen == ["step one", "pop"]
+    assert (eager.order.begun, before, lazy.order.begun) == (1, 0, 1)
+    assert lazy.follower.seen == ["step 0", "pop"]
 
 
 def test_without_a_count_all_steps_are_recorded():
     """Until it is told to end; then the method is the engine's own again."""
-    worker, follower = Worker(), Follower()
-    recording = recording_of(worker, Order(), follower)
-    recording.begin()
+    one = Begun().ran(20)
+    one.recording.end("over")
+    one.ran(1)
 
-    for number in range(20):
-        worker.run(number)
-    recording.end("over")
-    worker.run("later")
-
-    assert (recording.done, recording.why) == (20, "")
-    assert follower.seen[-2:] == ["pop", "over"]
-    assert "step later" not in follower.seen
-    assert vars(worker) == {}
+    assert (one.recording.done, one.recording.why) == (20, "")
+    assert one.follower.seen[-3:] == ["step 19", "pop", "over"]
+    assert vars(one.worker) == {}
 
 
 @pytest.mark.parametrize(
-    ("word", "request_", "why"),
-    [(None, "weights", "the engine was asked to asked"),
-     (lambda request: request if request == "load weights" else "", "load weights",
-      "the engine was asked to load weights"),
-     (lambda _: "", "tokens", "")],
+    ("word", "why"),
+    [
+        (None, "the engine was asked to asked"),
+        (lambda request: request.removesuffix(" now"), "the engine was asked to load weights"),
+        (lambda _: "", ""),
+    ],
     ids=["by its name", "by what is asked", "by nothing"],
-)  # fmt: skip
-def test_a_call_ends_a_window_by_the_word_for_it(word, request_, why):
+)
+def test_a_call_ends_a_window_by_the_word_for_it(word, why):
     """No word: it goes on. The call itself comes to what it always does."""
-    worker, follower = Worker(), Follower()
-    recording = recording_of(worker, Order(), follower, word=word)
-    recording.begin()
+    one = Begun(word=word)
 
-    answer = worker.asked(request_)
-    worker.run("one")
+    answer = one.worker.asked("load weights now")
+    one.ran(1)
 
-    assert answer == f"did {request_}"
-    assert recording.why == why
-    assert follower.seen == ([why] if why else ["step one", "pop"])
+    assert (answer, one.recording.why) == ("did load weights now", why)
+    assert one.follower.seen == ([why] if why else ["step 0", "pop"])
+
+
+def test_a_word_that_cannot_be_found_ends_nothing():
+    """What asks the engine is not spoilt by who listens."""
+    one = Begun(word=lambda _: {}["no such request"])
+
+    assert one.worker.asked("anything") == "did anything"
+    assert (one.recording.why, one.follower.seen) == ("KeyError: 'no such request'", [])
 
 
 @pytest.mark.parametrize("fails", ["push", "pop", "end"])
 def test_what_is_wrong_with_recording_stays_out_of_the_step(fails):
     """The engine's step runs, and the first reason is kept."""
-    worker = Worker()
-    recording = recording_of(worker, Order(), Follower(fails), count=2)
-    recording.begin()
+    one = Begun(fails=fails, count=2).ran(4)
 
-    answers = [worker.run(number) for number in range(4)]
-
-    assert answers == ["ran 0", "ran 1", "ran 2", "ran 3"]
-    assert recording.why == (
-        f"RuntimeError: no {fails}" if fails != "end" else "iterations.count 2 was reached"
-    )
-
-
-def test_a_word_that_cannot_be_found_ends_nothing():
-    """What asks the engine is not spoilt by who listens."""
-    worker, follower = Worker(), Follower()
-    recording = recording_of(worker, Order(), follower, word=lambda _: {}["no such request"])
-    recording.begin()
-
-    assert worker.asked("anything") == "did anything"
-    assert recording.why == "KeyError: 'no such request'"
-    assert follower.seen == []
+    by_count = "iterations.count 2 was reached"
+    assert one.recording.why == (f"RuntimeError: no {fails}" if fails != "end" else by_count)
 
 
 def test_an_engine_step_that_raises_is_recorded_and_raises():
     """It is the engine's own error, and its range is closed."""
-    worker, follower = Worker(), Follower()
-    worker.run = _broken
-    recording = recording_of(worker, Order(), follower)
-    recording.begin()
+    worker = Worker()
+    worker.run = lambda _: 1 / 0
+    one = Begun(worker=worker)
 
     with pytest.raises(ZeroDivisionError):
-        worker.run("one")
+        worker.run(0)
 
-    assert follower.seen == ["step one", "pop"]
-    assert recording.done == 1
-
-
-def _broken(_):
-    raise ZeroDivisionError
+    assert (one.follower.seen, one.recording.done) == (["step 0", "pop"], 1)
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_lazy_one_that_is_refused_says_so_and_lets_steps_run(fails):
     """It is asked once, and the engine has its own method again."""
-    worker, order = Worker(), Order("no disk", fails)
-    recording = recording_of(worker, order, Follower(), is_lazy=True)
+    one = Begun(Order("no disk", fails), is_lazy=True).ran(3)
 
-    begun = recording.begin()
-    answers = [worker.run(number) for number in range(3)]
-
-    assert (begun, order.begun) == ("", 1)
-    assert recording.why == ("RuntimeError: no disk" if fails else "no disk")
-    assert answers == ["ran 0", "ran 1", "ran 2"]
-    assert vars(worker) == {}
+    assert (one.answer, one.order.begun) == ("", 1)
+    assert one.recording.why == ("RuntimeError: no disk" if fails else "no disk")
+    assert vars(one.worker) == {}
 
 
-def wrapped_over(worker):
-    """Have a framework put a method of its own over the worker's."""
-    inner = worker.run
-    worker.run = lambda batch: inner(batch)  # noqa: PLW0108 -- what frameworks do
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [({"skip": 2, "count": 5}, (0, 0, "")),
+     ({"count": 2}, (1, 2, "iterations.count 2 was reached"))],
+    ids=["it ended before its first step", "it has its steps"],
+)  # fmt: skip
+def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method(chosen, expected):
+    """A framework has wrapped the method over ours, which goes on being called."""
+    one = Begun(**chosen)
+    inner = one.worker.run
+    one.worker.run = lambda batch: inner(batch)  # noqa: PLW0108 -- what frameworks do
+    one.ran(1 if "skip" in chosen else 2)
+    one.recording.end("end")
+    one.ran(5)
 
-
-def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method():
-    """It ended before its first steps were passed over; ours goes on being called."""
-    worker, order, follower = Worker(), Order(), Follower()
-    recording = recording_of(worker, order, follower, skip=2, count=5)
-    recording.begin()
-    wrapped_over(worker)
-    worker.run(0)
-    recording.end("end")
-
-    answers = [worker.run(number) for number in range(3)]
-
-    assert answers == ["ran 0", "ran 1", "ran 2"]
-    assert (order.begun, follower.seen) == (0, [])
-
-
-def test_a_window_that_has_its_steps_does_not_begin_again_below_somebody_elses_method():
-    """Why it ended is kept."""
-    worker, order, follower = Worker(), Order(), Follower()
-    recording = recording_of(worker, order, follower, count=2)
-    recording.begin()
-    wrapped_over(worker)
-
-    for number in range(5):
-        worker.run(number)
-
-    assert (order.begun, recording.done) == (1, 2)
-    assert recording.why == "iterations.count 2 was reached"
-
-
-class Sent(Order):
-    """An order as a process reads it."""
-
-    def __init__(self, verb, run="a"):
-        super().__init__()
-        self.verb, self.run, self.reason = verb, run, "end"
-        self.made = []
-
-    def chooses(self, _):
-        return True
-
-    def rank(self, number):
-        return 10 + number
-
-    def follower(self, *_):
-        self.made.append(Follower())
-        return self.made[-1]
+    assert (one.order.begun, one.recording.done, one.recording.why) == expected
 
 
 @pytest.fixture(name="obey")
@@ -246,13 +203,12 @@ def _obey(monkeypatch):
 
 def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(obey):
     """Several runs may record one engine, in turn; one of them may have died."""
-    worker = Worker()
-    first = Sent("begin", "dead")
+    worker, first = Worker(), Order(run="dead")
 
     obey(worker, first)
-    obey(worker, Sent("begin", "a"))
-    other = obey(worker, Sent("end", "dead"))
-    own = obey(worker, Sent("end", "a"))
+    obey(worker, Order())
+    other = obey(worker, Order(verb="end", run="dead"))
+    own = obey(worker, Order(verb="end"))
 
     assert first.made[0].seen == ["the next window began"]
     assert (other["state"], own["state"]) == ("idle", "ended")
@@ -261,10 +217,9 @@ def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(ob
 @pytest.mark.parametrize("verb", ["prepare", "begin"])
 def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
     """Its release is not known: no window is better than an empty one that reads whole."""
-    order = Sent(verb)
+    order = Order(verb=verb)
 
     said = obey(Worker(), order, method="no_such")
 
-    assert said["state"] == "refused"
+    assert (said["state"], order.begun) == ("refused", 0)
     assert "no Worker.no_such" in said["why"]
-    assert order.begun == 0

@@ -64,9 +64,11 @@ class Trace:
         self.fails: dict[str, Exception] = {}
         """Method → what it raises."""
         self._pid, self._rank = 5000 + rank, rank
+        self.is_on = True
 
     def stop(self) -> None:
         """End."""
+        self.is_on = False
         self._fail("stop")
 
     def export_chrome_trace(self, path: str) -> None:
@@ -103,10 +105,10 @@ class Profiler:
     profiler_target_decode_ct: int | None = None
     profile_by_stage = False
     profile_in_progress = False
-    merge_profiles = False
 
-    def __init__(self, place: Place, forward_ct: Callable[[], int], *, has_cuda: bool) -> None:
-        self.place, self._counted, self._has_cuda = place, forward_ct, has_cuda
+    def __init__(self, place: Place, forward_ct: Callable[[], int]) -> None:
+        self.place, self._counted = place, forward_ct
+        self._last: Trace | None = None
         self.fails: dict[str, Exception] = {}
         """Method of torch's profiler → what it raises."""
         self.refusal: Exception | None = None
@@ -130,7 +132,6 @@ class Profiler:
         if self.profile_in_progress:
             return answer(RUNS)
         self.profile_by_stage = request.profile_by_stage
-        self.merge_profiles = getattr(request, "merge_profiles", False)
         self.torch_profiler_output_dir = Path(request.output_dir or "/tmp")
         activities = request.activities
         self.profiler_activities = ["CPU", "GPU"] if activities is None else activities
@@ -151,16 +152,15 @@ class Profiler:
     def _start_profile(self, stage: Mode | None = None) -> Any:
         activities = self.profiler_activities or []
         if {"CPU", "GPU"} & set(activities):
-            self.torch_profiler = Trace(self.place.tp)
-            self.torch_profiler.fails = self.fails
+            if self._last is not None and self._last.is_on:
+                return answer("Profiler is already enabled on this thread")
             if self.refusal is not None:
-                self.torch_profiler = None
                 return answer(str(self.refusal))
+            self.torch_profiler = self._last = Trace(self.place.tp)
+            self.torch_profiler.fails = self.fails
             self.profile_in_progress = True
         if {"MEM", "CUDA_PROFILER"} & set(activities):
-            if not self._has_cuda:
-                raise AssertionError("Torch not compiled with CUDA enabled")
-            self.profile_in_progress = True
+            raise AssertionError("Torch not compiled with CUDA enabled")
         return answer()
 
     def _stop_profile(self, stage: Mode | None = None) -> Any:
@@ -175,8 +175,6 @@ class Profiler:
             file = folder / f"{self.profile_id}{suffix}.trace.json.gz"
             self.late(lambda: trace.export_chrome_trace(str(file)))
             self.met += 1
-            if self.merge_profiles and not (self.place.tp or self.place.pp or self.place.dp):
-                (folder / f"merged-{self.profile_id}.trace.json.gz").write_bytes(b"merged")
         self.torch_profiler, self.profile_in_progress = None, False
         self.profiler_start_forward_ct = None
         return answer()
@@ -217,7 +215,7 @@ def answer(why: str = "") -> Any:
 class Scheduler:
     """Runs batches, counts them, and tells its profiler of each."""
 
-    def __init__(self, place: Place, arguments: Any = None, *, has_cuda: bool = False) -> None:
+    def __init__(self, place: Place, arguments: Any = None) -> None:
         self.forward_ct, self.device = 0, "cpu"
         self.server_args = arguments
         self.ps = SimpleNamespace(
@@ -229,7 +227,7 @@ class Scheduler:
             **{f"{name}_size": size for name, size in place.sizes.items()},
             enable_dp_attention=False,
         )
-        self.profiler_manager = Profiler(place, lambda: self.forward_ct, has_cuda=has_cuda)
+        self.profiler_manager = Profiler(place, lambda: self.forward_ct)
         self.profiler_manager.get_forward_ct = lambda: self.forward_ct  # type: ignore[attr-defined]
         self.part: Profiler = self.profiler_manager
         """Whichever holds the profiler's state."""

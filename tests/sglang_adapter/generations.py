@@ -27,7 +27,7 @@ PROFILER = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerP
 
 def manager(
     release: str, *, tp: int = 1, pp: int = 1, dp: int = 1, late_s: float = 0.0,
-    has_cuda: bool = False, **launched: Any,
+    **launched: Any,
 ) -> Any:  # fmt: skip
     """Make a TokenizerManager of *release*, launched so, with schedulers behind it."""
     arguments = server_args(release, {"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched)
@@ -38,7 +38,7 @@ def manager(
         for one_pp in range(pp)
         for one_tp in range(tp)
     ]
-    schedulers = [Scheduler(place, arguments, has_cuda=has_cuda) for place in places]
+    schedulers = [Scheduler(place, arguments) for place in places]
     for scheduler in schedulers:
         put_hooks(scheduler)
     replica = Replica(schedulers, late_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,54 +59,43 @@ def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
 
 
 # failures.md: sglang-traces
-def test_a_stage_that_never_writes_is_missed(lab, monkeypatch):
-    """What is there is kept, and how many are not is said; what comes later is left to itself."""
+@pytest.mark.parametrize(
+    ("layout", "there", "why"),
+    [({"pp": 2, "late_s": 5}, 2, ""),
+     ({"tp": 2, "nnodes": 2}, 1, "of this host; the other 1 have theirs")],
+    ids=["a stage that never writes", "another node"],
+)  # fmt: skip
+def test_a_trace_that_is_not_here_is_missed(lab, monkeypatch, layout, there, why):
+    """What is here is kept; how many are not is said, and what comes later is left to itself."""
     monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
-    handle = engine(NEW, pp=2, late_s=5)
+    handle = engine(NEW, **layout)
+    replica = handle.tokenizer_manager.replica
+    replica.schedulers = replica.schedulers[:there]
 
     run = lab.train(handle, steps=(1,))
-    for thread in handle.tokenizer_manager.replica._late:
+    for thread in replica._late:
         thread.cancel()
 
     assert states(run) == ["partial"]
     assert len(traces_of(run, 0)) == 1
     assert "1 of 2 schedulers left no trace" in notes(run, 0)
-
-
-# failures.md: sglang-traces
-def test_of_several_nodes_the_others_keep_theirs(lab):
-    """Each writes its own disk: how many hosts have traces is said, and nothing is waited for."""
-    handle = engine(NEW, tp=2, nnodes=2)
-    handle.tokenizer_manager.replica.schedulers = handle.tokenizer_manager.replica.schedulers[:1]
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["partial"]
-    assert "1 of 2 schedulers left no trace" in notes(run, 0)
-    assert "of this host; the other 1 have theirs" in notes(run, 0)
+    assert why in notes(run, 0)
 
 
 # failures.md: sglang-attach
-def test_a_node_without_a_frontend_is_told(lab):
-    """Of an engine on several nodes the first has it; attaching another is not an accident."""
-    handle = engine(NEW, nnodes=2)
-    handle.tokenizer_manager = None
-    handle.generate = lambda _: ANSWER
-
+@pytest.mark.parametrize(
+    ("handle", "why"),
+    [(SimpleNamespace(tokenizer_manager=None, generate=lambda _: ANSWER),
+      "this node has no tokenizer manager; the node of rank 0 records all"),
+     (SimpleNamespace(generate=lambda _: ANSWER),
+      "is not an engine: it has no start_profile; attach an Engine")],
+)  # fmt: skip
+def test_what_cannot_be_recorded_is_told_what_to_attach(lab, handle, why):
+    """Of an engine on several nodes the first has the frontend."""
     run = lab.train(handle, steps=(1,))
 
-    assert states(run) == ["failed"]
-    assert "this node has no tokenizer manager; the node of rank 0 records all" in notes(run, 0)
-    assert lab.answers == [ANSWER]
-
-
-# failures.md: sglang-attach
-def test_what_is_no_engine_is_told(lab):
-    """It is said what to attach."""
-    run = lab.train(object(), steps=(1,))
-
-    assert states(run) == ["failed"]
-    assert "object is not an engine: it has no start_profile; attach an Engine" in notes(run, 0)
+    assert (states(run), lab.answers) == (["failed"], [ANSWER])
+    assert why in notes(run, 0)
 
 
 # failures.md: sglang-refused
@@ -134,25 +124,17 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
 
 # failures.md: sglang-cut
 @pytest.mark.parametrize("release", [OLD, NEW])
-def test_a_session_that_ended_by_itself_is_stopped_all_the_same(lab, release):
-    """After so many steps SGLang says that nothing is in progress, which is success."""
+@pytest.mark.parametrize(("count", "recorded"), [(2, FOUR[:2]), (50, FOUR)])
+def test_a_session_is_stopped_whether_it_has_ended_by_itself(lab, release, count, recorded):
+    """Then SGLang says that nothing is in progress; else it would wait for a step to come."""
     handle = engine(release)
 
-    run = lab.train(handle, iterations={"count": 2}, steps=(1, 2))
+    run = lab.train(handle, iterations={"count": count}, steps=(1, 2))
 
     assert states(run) == ["whole"] * 2
-    assert [steps_in(run, index) for index in range(2)] == [[FOUR[:2]]] * 2
+    assert [steps_in(run, index) for index in range(2)] == [[recorded]] * 2
     assert len(handle.tokenizer_manager.called("stop_profile")) == 2
-
-
-# failures.md: sglang-cut
-def test_a_session_whose_requests_end_first_is_stopped(lab):
-    """SGLang looks only at the next step, which may never come; what was recorded is there."""
-    run = lab.train(engine(NEW), iterations={"count": 50}, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert steps_in(run, 0) == [FOUR]
-    assert "worker 0: 4 of the 50 engine steps asked for" in notes(run, 0)
+    assert ("worker 0: 4 of the 50 engine steps asked for" in notes(run, 0)) is (count == 50)
 
 
 # failures.md: sglang-refused
@@ -296,29 +278,19 @@ def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
 
 
 # failures.md: sglang-attach
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab):
-    """Whoever asks a TokenizerManager first gives it its loop for ever; ours ends."""
-    handle = manager(NEW)
+@pytest.mark.parametrize("how", ["a manager", "an engine", "with its loop"])
+def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
+    """Whoever asks first gives it its loop for ever, and ours ends; who attaches may name one."""
+    handle = manager(NEW) if how == "a manager" else engine(NEW)
+    asked = getattr(handle, "tokenizer_manager", handle)
+    asked.event_loop = None
 
-    run = lab.train(handle, steps=(1,))
+    run = lab.train(handle, steps=(1,), loop=handle.loop if how == "with its loop" else None)
 
-    assert states(run) == ["failed"]
-    assert "has no event loop yet" in notes(run, 0)
-    assert handle.calls == []
-
-
-# failures.md: sglang-attach
-@pytest.mark.parametrize("says", [True, False])
-def test_an_engine_that_nobody_has_asked_is_not_tied_to_its_own_loop(lab, says):
-    """It would never answer who asks it on another; who attaches it may say that nobody will."""
-    handle = engine(NEW)
-    handle.tokenizer_manager.event_loop = None
-
-    run = lab.train(handle, steps=(1,), loop=handle.loop if says else None)
-
-    assert states(run) == ["whole" if says else "failed"]
-    assert ("call it once before, or name its loop" in notes(run, 0)) == (not says)
-    assert bool(handle.tokenizer_manager.calls) == says
+    is_named = how == "with its loop"
+    assert states(run) == ["whole" if is_named else "failed"]
+    assert ("call it once before, or name its loop" in notes(run, 0)) == (not is_named)
+    assert bool(asked.calls) == is_named
     assert lab.answers == [ANSWER]
 
 
@@ -357,27 +329,23 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab):
 
 
 # failures.md: sglang-harm
-def test_sglangs_second_profiler_is_not_asked(lab, monkeypatch):
-    """SGLANG_PROFILE_V2 ends the schedulers when it is stopped: nothing is sent."""
-    monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
-    handle = engine(NEW)
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["failed"]
-    assert "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers" in notes(run, 0)
-    assert handle.tokenizer_manager.called("start_profile") == []
-
-
-# failures.md: sglang-harm
 @pytest.mark.parametrize("release", [OLD, NEW])
-def test_stages_are_not_asked_for_where_a_scheduler_may_die_of_them(lab, release):
-    """SGLang overwrites its memory between two, and nothing of ours prevents it."""
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [({}, "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers"),
+     ({"by_stage": True, "iterations": {"count": 2}},
+      "overwrites its schedulers' memory between two stages")],
+    ids=["its second profiler", "stages"],
+)  # fmt: skip
+def test_what_would_end_the_schedulers_is_not_asked(lab, monkeypatch, release, asked, why):
+    """Nothing is sent: nothing of ours prevents it there."""
+    if not asked:
+        monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
     handle = engine(release)
 
-    run = lab.train(handle, steps=(1,), by_stage=True, iterations={"count": 2})
+    run = lab.train(handle, steps=(1,), **asked)
 
     assert states(run) == ["failed"]
-    assert "overwrites its schedulers' memory between two stages" in notes(run, 0)
+    assert why in notes(run, 0)
     assert handle.tokenizer_manager.called("start_profile") == []
     assert lived(handle)

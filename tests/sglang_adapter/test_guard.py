@@ -21,6 +21,8 @@ pytestmark = [
     pytest.mark.usefixtures("modules", "inside"),
     pytest.mark.parametrize("release", [OLD, NEW]),
 ]
+WAITING = [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}]
+"""Sessions that begin by themselves."""
 
 
 @pytest.fixture(name="scheduler")
@@ -31,9 +33,24 @@ def _scheduler(release):
     return scheduler
 
 
+@pytest.fixture(name="ranks")
+def _ranks(release, monkeypatch):
+    """Return two schedulers of one engine, which wait for each other at a stop."""
+    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
+    return manager(release, tp=2).replica.schedulers
+
+
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
     return tmp_path / "traces"
+
+
+@pytest.fixture(name="later")
+def _later(monkeypatch):
+    """Return what lets so many seconds pass."""
+    now = time.monotonic()
+    monkeypatch.setattr(_guard, "until", 0.0)
+    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
 
 
 def start(scheduler, folder, **words):
@@ -55,23 +72,32 @@ def run(scheduler, *modes):
     return [scheduler.run_batch(batch(mode)) for mode in modes]
 
 
+def ours(folder, **words):
+    """Write the folder of a session of rlprof's."""
+    said = {"native": str(folder), "skip": 0, "count": None, "longest_s": 20} | words
+    return f"rlprof:{json.dumps(said)}"
+
+
 # failures.md: sglang-harm
 @pytest.mark.parametrize(
     ("words", "why"),
     [
         ({"profile_by_stage": True}, "rlprof: profile_by_stage needs num_steps"),
         ({"activities": ["CPU", "MEM"]}, "AssertionError: Torch not compiled with CUDA enabled"),
+        ({}, "Kineto is already active"),
     ],
 )
 def test_what_it_would_not_survive_is_refused(scheduler, folder, words, why):
     """With an answer, for nobody may wait for one; the next session is recorded."""
+    scheduler.part.refusal = None if words else RuntimeError(why)
+
     refused = start(scheduler, folder, **words)
     run(scheduler, Mode.EXTEND, Mode.DECODE)
-    begun = start(scheduler, folder, num_steps=1)
+    scheduler.part.refusal = None
 
     assert not refused.success
     assert refused.message.endswith(why)
-    assert begun.success
+    assert start(scheduler, folder, num_steps=1).success
 
 
 # failures.md: sglang-profiled
@@ -82,17 +108,15 @@ def test_a_second_start_is_refused(scheduler, folder):
 
     second = start(scheduler, folder / "second")
     run(scheduler, Mode.DECODE)
-    stopped = stop(scheduler)
 
-    assert not second.success
     assert "already in progress" in second.message
-    assert stopped.success
+    assert (second.success, stop(scheduler).success) == (False, True)
     assert len(list((folder / "first").iterdir())) == 1
     assert not (folder / "second").exists()
 
 
 # failures.md: sglang-profiled
-@pytest.mark.parametrize("words", [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}])
+@pytest.mark.parametrize("words", WAITING)
 def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, folder, words):
     """Of itself SGLang would begin it on somebody's later request."""
     start(scheduler, folder, **words)
@@ -100,12 +124,11 @@ def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, fo
 
     stopped = stop(scheduler)
     run(scheduler, *[Mode.EXTEND, Mode.DECODE] * 60)
-    again = start(scheduler, folder)
 
     assert not second.success
     assert (stopped.success, stopped.message) == (False, RESTS)
     assert not list(folder.glob("*"))
-    assert again.success
+    assert start(scheduler, folder).success
 
 
 # failures.md: sglang-harm
@@ -115,9 +138,8 @@ def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
 
     begun = start(scheduler, folder / "below")
     run(scheduler, Mode.EXTEND)
-    stopped = stop(scheduler)
 
-    assert (begun.success, stopped.success) == (True, True)
+    assert (begun.success, stop(scheduler).success) == (True, True)
     assert "this rank writes into" in caplog.text
     assert "this rank writes into" in _guard.last_why
     assert len(list(scheduler.part.torch_profiler_output_dir.glob("*-TP-0.trace.json.gz"))) == 1
@@ -147,28 +169,11 @@ def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, m
 def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     """After the steps passed over nobody answers any more; what it raises goes nowhere."""
     scheduler.part.fails["export_chrome_trace"] = OSError("No space left on device")
-    start(scheduler, f'rlprof:{{"native": "{folder}", "skip": 1, "count": 1}}')
+    start(scheduler, ours(folder, skip=1, count=1))
 
-    answers = run(scheduler, *[Mode.DECODE] * 4)
-
-    assert answers == ["tokens"] * 4
+    assert run(scheduler, *[Mode.DECODE] * 4) == ["tokens"] * 4
     assert "No space left on device" in _guard.last_why
-    assert not scheduler.part.profile_in_progress
-    assert scheduler.part.met == 1
-
-
-# failures.md: sglang-harm
-def test_a_start_that_raises_is_answered(scheduler, folder, release):
-    """With torch's reason; what it left behind is put back."""
-    scheduler.part.refusal = RuntimeError("Kineto is already active")
-
-    refused = start(scheduler, folder)
-    scheduler.part.refusal = None
-    again = start(scheduler, folder)
-
-    assert not refused.success
-    assert "Kineto is already active" in refused.message
-    assert again.success
+    assert (scheduler.part.profile_in_progress, scheduler.part.met) == (False, 1)
 
 
 # failures.md: sglang-harm
@@ -177,9 +182,7 @@ def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
     scheduler.part.profiler_prefill_ct = None
 
-    answers = run(scheduler, Mode.EXTEND, Mode.DECODE)
-
-    assert answers == ["tokens", "tokens"]
+    assert run(scheduler, Mode.EXTEND, Mode.DECODE) == ["tokens", "tokens"]
     assert "TypeError" in _guard.last_why
     assert start(scheduler, folder).success
 
@@ -194,16 +197,13 @@ def test_sglangs_second_profiler_is_never_started(release, folder):
 
     answer = inside.asked(lambda *given: asked.append(given), SimpleNamespace(), request)
 
-    assert not answer.success
     assert "SGLANG_PROFILE_V2" in answer.message
-    assert asked == []
+    assert (answer.success, asked) == (False, [])
 
 
 # failures.md: sglang-refused
-def test_ranks_that_disagree_meet_at_the_stop(release, folder, monkeypatch):
+def test_ranks_that_disagree_meet_at_the_stop(ranks, folder):
     """Torch refuses on one of two; each comes to where they wait for each other, and once."""
-    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
-    ranks = manager(release, tp=2).replica.schedulers
     ranks[1].part.refusal = RuntimeError("busy")
 
     begun = [start(rank, folder).success for rank in ranks]
@@ -229,20 +229,11 @@ def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder)
 
 
 STAGES = {
-    "one after the other": (
-        [Mode.EXTEND, *[Mode.DECODE] * 5],
-        {"EXTEND": ["EXTEND"], "DECODE": ["DECODE"] * 2},
-    ),
-    "decoding first": (
-        [Mode.DECODE, Mode.EXTEND, Mode.DECODE, Mode.DECODE, Mode.EXTEND, Mode.DECODE],
-        {"DECODE": ["DECODE", "EXTEND", "DECODE"], "EXTEND": ["EXTEND"]},
-    ),
-    "one within the other": (
-        [Mode.EXTEND, Mode.DECODE, Mode.DECODE, *[Mode.EXTEND] * 3, *[Mode.DECODE] * 2],
-        {"EXTEND": ["EXTEND"], "DECODE": ["DECODE", *["EXTEND"] * 3, "DECODE"]},
-    ),
+    "one after the other": ("EDDDDD", {"EXTEND": "E", "DECODE": "DD"}),
+    "decoding first": ("DEDDED", {"DECODE": "DED", "EXTEND": "E"}),
+    "one within the other": ("EDDEEEDD", {"EXTEND": "E", "DECODE": "DEEED"}),
 }
-"""The steps that run, and those in the trace of each stage."""
+"""The steps that run, and those in the trace of each stage, by their first letters."""
 
 
 # failures.md: sglang-harm
@@ -252,21 +243,16 @@ def test_stages_do_not_meet(scheduler, folder, what):
     modes, expected = STAGES[what]
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
 
-    run(scheduler, *modes)
+    run(scheduler, *[Mode.EXTEND if mode == "E" else Mode.DECODE for mode in modes])
 
-    assert written(folder) == expected
-    assert stop(scheduler).message == RESTS
-    assert start(scheduler, folder, num_steps=1).success
-
-
-def written(folder):
-    """Return what was recorded of each stage: the modes of its steps."""
     found = {}
     for file in folder.iterdir():
         events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
         stage = file.name.partition(".trace")[0].rpartition("-")[2]
-        found[stage] = [one["name"][5:].partition(" ")[0] for one in events]
-    return found
+        found[stage] = "".join(one["name"][5] for one in events)
+    assert found == expected
+    assert stop(scheduler).message == RESTS
+    assert start(scheduler, folder, num_steps=1).success
 
 
 BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is over"
@@ -299,7 +285,7 @@ def test_a_request_to_profile_is_refused_while_a_window_is_open(scheduler, folde
 
 
 # failures.md: sglang-profiled
-@pytest.mark.parametrize("words", [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}])
+@pytest.mark.parametrize("words", WAITING)
 def test_no_window_opens_where_a_session_would_begin_inside_it(scheduler, folder, words):
     """Two torch profilers in one scheduler would end it."""
     start(scheduler, folder, **words)
@@ -324,19 +310,10 @@ def test_the_end_of_another_runs_window_leaves_this_one_open(scheduler, folder):
     assert start(scheduler, folder).success
 
 
-@pytest.fixture(name="later")
-def _later(monkeypatch):
-    """Return what lets so many seconds pass."""
-    now = time.monotonic()
-    monkeypatch.setattr(_guard, "until", 0.0)
-    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
-
-
 # failures.md: sglang-orphan
 def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
     """With its trace; it would fill the memory. Somebody else's goes on for ever."""
-    text = f'{{"native": "{folder}", "skip": 0, "count": null, "longest_s": 20}}'
-    start(scheduler, f"rlprof:{text}")
+    start(scheduler, ours(folder))
     run(scheduler, Mode.EXTEND, Mode.DECODE)
     on = [scheduler.part.profile_in_progress]
     later(25)
@@ -351,13 +328,10 @@ def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
 
 
 # failures.md: sglang-orphan
-def test_ranks_of_one_engine_leave_that_to_the_next_run(release, folder, monkeypatch, later):
+def test_ranks_of_one_engine_leave_that_to_the_next_run(ranks, folder, later):
     """Each would wait, at a step of its own, for the others; they say that it is overdue."""
-    monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
-    ranks = manager(release, tp=2).replica.schedulers
-    text = f'{{"native": "{folder}", "skip": 0, "count": null, "longest_s": 20}}'
     for rank in ranks:
-        start(rank, f"rlprof:{text}")
+        start(rank, ours(folder))
     later(25)
     for rank in ranks:
         run(rank, Mode.DECODE)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 import rlprof
+from rlprof_engine.iterations import Iterations
+from rlprof_sglang import SglangOptions
+from rlprof_sglang._facts import Facts
+from rlprof_sglang._request import Request
+from rlprof_sglang._ways import unasked, way
 
 STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
           "scheduler writes up to two million events a second")  # fmt: skip
@@ -69,6 +77,61 @@ def test_stacks_without_a_number_of_steps_are_refused():
 
 def test_the_key_of_a_server_is_not_shown():
     """What is logged or raised holds options, and no secrets."""
-    from rlprof_sglang import SglangOptions
-
     assert "hunter2" not in repr(SglangOptions(admin_api_key="hunter2"))
+
+
+BOTH, TEN = ["CPU", "GPU"], Iterations(10)
+ROWS = {
+    "defaults": ({}, None, {}, ""),
+    "start and end": ({"step_start": 0, "step_end": 1}, Iterations(1), {}, "step_start"),
+    "start alone": ({"step_start": 3}, Iterations(None, 2), {}, "step_start"),
+    "end alone": ({"step_end": 1}, Iterations(1), {}, "step_end"),
+    "by stage": ({"contents": ("profile-by-stage",)}, TEN, {"profile_by_stage": True},
+                 "iterations"),
+    "merged": ({"contents": ("merge-profiles",)}, None, {"merge_profiles": True}, ""),
+    "stacks": ({"contents": ("stack",)}, TEN, {"with_stack": True}, "iterations"),
+    "shapes": ({"contents": ("shapes",)}, None, {"record_shapes": True}, ""),
+    "cpu": ({"contents": ("cpu",)}, None, {"activities": ["CPU"]}, ""),
+    "cuda": ({"contents": ("cuda",)}, None, {"activities": ["GPU"]}, ""),
+    "memory": ({"contents": ("memory",)}, None, {"activities": [*BOTH, "MEM"]}, ""),
+    "no contents": ({"contents": ()}, None, {}, ""),
+}  # fmt: skip
+"""verl's options (verl-project/verl #5025): the steps, what is asked, what is read otherwise."""
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=[*ROWS])
+def test_verls_options_are_asked_of_sglang(row):
+    """Neither stacks nor shapes where nothing is said; tests/sglang_real records some of them."""
+    asked, steps, sent, told = row
+    options = SglangOptions(**asked)
+    request = Request(options, Facts("Engine", device="cuda"), {})
+    window, target = rlprof.Window(7, 8, "rollout"), rlprof.Target("rollout", replica=1)
+
+    fields = request.fields(Path("/traces"), window, target)
+
+    plain = {"output_dir": "/traces", "activities": BOTH, "with_stack": False,
+             "record_shapes": False, "profile_id": "gs7-r1"}  # fmt: skip
+    count = steps and steps.count
+    assert fields == plain | sent | ({"num_steps": count} if count else {})
+    assert options.chosen({}) == steps
+    assert [*options.foreign({})] == ([told] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("contents", "chosen"), [(None, "worker"), ((), "worker"), (("cpu", "stack"), "native")]
+)
+def test_contents_choose_the_profiler_they_are_for(contents, chosen):
+    """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
+    born_with_us = SimpleNamespace(facts=Facts("Engine", is_inside=True))
+
+    assert way(SglangOptions(contents=contents), born_with_us, {"torch": {}}) == chosen
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_sglangs_own_profiler_in_place_of_the_tool_is_reported(is_inside):
+    """Where the engine was launched without us, and nobody has asked for that profiler."""
+    launched = SimpleNamespace(facts=Facts("Engine", is_inside=is_inside))
+
+    said = unasked(SglangOptions(), launched, {"torch": {}})
+
+    assert [*said] == ([] if is_inside else ["tool: torch"])

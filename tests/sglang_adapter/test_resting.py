@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -37,10 +38,27 @@ class Asked:
             yield self.loop.run_until_complete(asyncio.sleep(0.001, one))
 
 
-@pytest.mark.parametrize("how", ["a method", "the loop itself", "a stream"])
-def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(how):
-    """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
+@pytest.fixture(name="handle")
+def _handle():
     handle = Asked()
+    yield handle
+    handle.loop.close()
+
+
+@contextmanager
+def on_a_thread(handle, function, *given, runs=True):
+    """Call *function* on a thread of its own, until it runs the loop; wait for its end."""
+    thread = threading.Thread(target=function, args=given)
+    thread.start()
+    while runs and not handle.loop.is_running():
+        time.sleep(0.01)
+    yield thread
+    thread.join()
+
+
+@pytest.mark.parametrize("how", ["a method", "the loop itself", "a stream"])
+def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, how):
+    """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
     engine = reach(handle)
     heard, over = [], threading.Event()
 
@@ -53,104 +71,70 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(how):
             else:
                 heard.append("tokens" if [*handle.stream(5)] == [0, 1, 2, 3, 4] else "")
 
-    thread = threading.Thread(target=rollout)
-    thread.start()
-    answers = {engine.drive(_answer(), 5) for _ in range(100)}
-    over.set()
-    thread.join()
+    with on_a_thread(handle, rollout):
+        answers = {engine.drive(_answer(), 5) for _ in range(100)}
+        over.set()
 
-    assert answers == {"answered"}
-    assert set(heard) == {"tokens"}
-    handle.loop.close()
+    assert (answers, set(heard)) == ({"answered"}, {"tokens"})
 
 
-def test_a_hook_is_not_behind_a_long_call():
+def test_a_hook_is_not_behind_a_long_call(handle):
     """It runs on the loop while that call still does."""
-    handle = Asked()
-    engine = reach(handle)
-    over = asyncio.Event()
-    thread = threading.Thread(target=handle.loop.run_until_complete, args=(over.wait(),))
-    thread.start()
-    while not handle.loop.is_running():
-        time.sleep(0.01)
+    engine, over = reach(handle), asyncio.Event()
 
-    answer = engine.drive(_answer(), 30)
+    with on_a_thread(handle, handle.loop.run_until_complete, over.wait()) as thread:
+        answer = engine.drive(_answer(), 30)
 
-    assert (answer, thread.is_alive()) == ("answered", True)
-    assert (engine.is_resting, engine.loop) == (True, None)
-    handle.loop.call_soon_threadsafe(over.set)
-    thread.join()
-    handle.loop.close()
+        assert (answer, thread.is_alive()) == ("answered", True)
+        assert (engine.is_resting, engine.loop) == (True, None)
+        handle.loop.call_soon_threadsafe(over.set)
 
 
-def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook():
+def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
     """Whoever ran it was there for a moment; a step does not wait for them to come again."""
-    handle = Asked()
     engine = reach(handle)
-    thread = threading.Thread(target=handle.generate, args=(0.2,))
-    thread.start()
-    while not handle.loop.is_running():
-        time.sleep(0.01)
 
-    assert engine.drive(asyncio.sleep(0.5, "slept"), 60) == "slept"
-
-    thread.join()
-    handle.loop.close()
+    with on_a_thread(handle, handle.generate, 0.2):
+        assert engine.drive(asyncio.sleep(0.5, "slept"), 60) == "slept"
 
 
-def test_a_call_does_not_wait_for_a_hook_that_takes_long():
+def test_a_call_does_not_wait_for_a_hook_that_takes_long(handle):
     """It runs the loop in our place, and serves the hook."""
-    handle = Asked()
-    engine = reach(handle)
-    over = asyncio.Event()
-    hook = threading.Thread(target=lambda: engine.drive(over.wait(), 60))
-    hook.start()
-    while not handle.loop.is_running():
-        time.sleep(0.01)
+    engine, over = reach(handle), asyncio.Event()
 
-    assert handle.generate(0.01) == "tokens"
+    with on_a_thread(handle, lambda: engine.drive(over.wait(), 60)) as hook:
+        assert handle.generate(0.01) == "tokens"
 
-    assert hook.is_alive()
-    handle.loop.call_soon_threadsafe(over.set)
-    hook.join()
-    handle.loop.close()
+        assert hook.is_alive()
+        handle.loop.call_soon_threadsafe(over.set)
 
 
-def test_calls_that_meet_each_other_fail_as_they_would_without_us():
+def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
     """Nobody waits for a turn of somebody else's: the engine says what it says to that."""
-    handle = Asked()
     reach(handle)
-    thread = threading.Thread(target=handle.generate, args=(1,))
-    thread.start()
-    while not handle.loop.is_running():
-        time.sleep(0.01)
 
-    with pytest.raises(RuntimeError, match="already running"):
+    with on_a_thread(handle, handle.generate, 1), pytest.raises(RuntimeError, match="running"):
         handle.loop.run_until_complete(handle.loop.create_future())
 
-    thread.join()
     assert handle.generate(0) == "tokens"
-    handle.loop.close()
 
 
 # failures.md: engine-gone
-def test_a_call_that_an_engine_is_shut_down_over_is_given_up(monkeypatch):
+def test_a_call_that_an_engine_is_shut_down_over_is_given_up(handle, monkeypatch):
     """A thread that waits for its answer learns that there will be none."""
     monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
-    handle = Asked()
-    engine = reach(handle)
-    asked = threading.Event()
+    engine, asked = reach(handle), threading.Event()
 
     async def for_ever():
         asked.set()
         await asyncio.sleep(3600)
 
     handle.tokenizer_manager.stop_profile = for_ever
-    ended = threading.Thread(target=lambda: asked.wait(30) and handle.shutdown())
-    ended.start()
 
-    with pytest.raises(CaptureError, match="the engine died before it answered stop_profile"):
+    def end():
+        asked.wait(30)
+        handle.shutdown()
+
+    why = "the engine died before it answered stop_profile"
+    with on_a_thread(handle, end, runs=False), pytest.raises(CaptureError, match=why):
         engine.drive(engine.stop(), 60)
-
-    ended.join()
-    handle.loop.close()

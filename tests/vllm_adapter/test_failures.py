@@ -132,17 +132,20 @@ def test_a_folder_that_cannot_be_made_is_told(lab, traces):
 
 
 # failures.md: vllm-launch
-def test_an_engine_without_a_profiler_is_not_asked(lab, traces):
+@pytest.mark.parametrize(
+    ("has_profiler", "tool", "why"),
+    [(False, (), "it is off; launch the engine with the arguments that rlprof.launch gives"),
+     (True, ["torch_memory"], "it records torch only, and cannot replace torch_memory")],
+)  # fmt: skip
+def test_an_engine_that_cannot_be_recorded_is_not_asked(lab, traces, has_profiler, tool, why):
     """Asked, two and more workers would give every later call the answer of the one before."""
-    handle = engine(NEW)
+    handle = engine(NEW, directory=traces if has_profiler else "")
 
-    run = lab.train(handle)
+    run = lab.train(handle, tool=tool)
 
     assert states(run) == ["failed"] * 3
-    assert "it is off; launch the engine with the arguments that rlprof.launch gives" in (
-        notes(run, 0)
-    )
-    assert handle.calls == []
+    assert why in notes(run, 0)
+    assert {name for name, _ in handle.calls} <= {"is_paused", "is_sleeping"}
     assert lab.answers == [ANSWER] * 3
 
 
@@ -209,35 +212,26 @@ def test_somebody_else_ended_and_began_anew(lab, traces):
     assert {file.name.partition("_")[0] for file in traces.iterdir()} == {"theirs"}
 
 
-# failures.md: vllm-refused
-def test_an_engine_that_raises_spoils_its_own_window(lab, traces):
-    """The capture says what it raised; the next window is whole."""
+# failures.md: vllm-refused, vllm-profiled
+@pytest.mark.parametrize(
+    ("hook", "expected"),
+    [("start_profile", ["failed", "whole"]), ("stop_profile", ["partial", "failed"])],
+)
+def test_an_engine_that_raises_spoils_its_own_window(lab, traces, hook, expected):
+    """It is stopped, as it may have begun; one that goes on is somebody's to the next window."""
     handle = engine(NEW, directory=traces, launched=QUIET)
 
     def before(step):
         failure = RuntimeError("Call to profile method failed")
-        handle.raises = {"start_profile": failure} if step == 1 else {}
+        handle.raises = {hook: failure} if step == 1 else {}
 
     run = lab.train(handle, before=before, steps=(1, 2))
 
-    assert states(run) == ["failed", "whole"]
-    assert "start_profile: RuntimeError: Call to profile method failed" in notes(run, 0)
+    assert states(run) == expected
+    assert f"{hook}: RuntimeError: Call to profile method failed" in notes(run, 0)
+    assert ("somebody else is profiling" in notes(run, 1)) is (hook == "stop_profile")
     assert lab.answers == [ANSWER] * 2
-    assert len(handle.called("stop_profile")) == 2  # it may have begun in some workers
-
-
-# failures.md: vllm-profiled
-def test_a_session_that_could_not_be_stopped_is_somebodys(lab, traces):
-    """The window after it is refused, and says so: what goes on is not its own."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-    handle.raises["stop_profile"] = RuntimeError("Call to profile method failed")
-
-    run = lab.train(handle, steps=(1, 2))
-
-    assert states(run) == ["partial", "failed"]
-    assert "stop_profile: RuntimeError: Call to profile method failed" in notes(run, 0)
-    assert "somebody else is profiling this engine" in notes(run, 1)
-    assert lab.answers == [ANSWER] * 2
+    assert len(handle.called("stop_profile")) == (2 if hook == "start_profile" else 1)
 
 
 # failures.md: vllm-cut
@@ -394,18 +388,6 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
     assert threads == [threading.current_thread()]
 
 
-# failures.md: vllm-launch
-def test_a_tool_that_vllms_own_profiler_cannot_stand_for_is_not_replaced(lab, traces):
-    """Asked for another tool alone, a trace of torch's is not what was wanted."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
-    run = lab.train(handle, steps=(1,), tool=["torch_memory"])
-
-    assert states(run) == ["failed"]
-    assert "it records torch only, and cannot replace torch_memory" in notes(run, 0)
-    assert handle.called("start_profile") == []
-
-
 # failures.md: vllm-native
 def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces, monkeypatch):
     """The frontend has it, they have not: a call that fails there would shift later answers."""
@@ -420,22 +402,15 @@ def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces
 
 
 # failures.md: vllm-native
-def test_ranks_and_workers_that_differ_in_number_are_told(lab, traces):
-    """Attached with four ranks, and it has one worker."""
+def test_what_differs_from_the_launch_is_told(lab, traces):
+    """Another number of ranks than it has workers, and another folder than it was born with."""
     handle = engine(NEW, directory=traces, launched=QUIET)
+    elsewhere = str(traces / "elsewhere")
 
-    run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3])
+    run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3], profiler_dir=elsewhere)
 
-    told = "the engine has 1 workers, and was attached with 4 ranks"
-    assert run.captures[0].unsupported["attach: ranks"] == told
-
-
-# failures.md: vllm-native
-def test_a_folder_that_the_engine_was_not_launched_with_is_told(lab, traces):
-    """Where vLLM's own profiler writes is decided when the engine is born."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
-    run = lab.train(handle, steps=(1,), profiler_dir=str(traces / "elsewhere"))
-
-    told = f"the engine was launched with {traces}"
-    assert run.captures[0].unsupported["profiler_dir"] == told
+    assert run.captures[0].unsupported == {
+        "attach: ranks": "the engine has 1 workers, and was attached with 4 ranks",
+        "profiler_dir": f"the engine was launched with {traces}",
+        "ranks": "vLLM's own profiler records all workers of an engine",
+    }

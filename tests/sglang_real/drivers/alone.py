@@ -22,18 +22,13 @@ SKIPPED = {"skip": 3, "count": 5}
 SEED = {
     "defaults": {},
     "both steps": {"step_start": 0, "step_end": 1},
-    "first step": {"step_start": 0},
-    "end step": {"step_end": 1},
     "by stage": {"contents": ["profile-by-stage"]},
     "merged": {"contents": ["merge-profiles"]},
     "stack": {"contents": ["stack"]},
     "shapes": {"contents": ["shapes"]},
-    "nothing": {"contents": []},
-    "cpu": {"contents": ["cpu"]},
     "cuda": {"contents": ["cuda"]},
-    "both": {"contents": ["cpu", "cuda"]},
 }
-"""The rows of seed 2, in verl's words."""
+"""verl's options; `tests/sglang_adapter/test_options.py` has more of them."""
 DEADLY = {
     "by stage without a number": {"profile_by_stage": True},
     "a folder below a file": {"num_steps": 1},
