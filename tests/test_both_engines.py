@@ -5,65 +5,38 @@ vLLM writes, SGLang judges, this process trains: one config, one run folder, one
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
-import urllib.request
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-import attrs
 import pytest
 
 import rlprof
-from rlprof_sglang import server_args as sglang_args
-from rlprof_vllm import server_args as vllm_args
+from rlprof_sglang import server_args
+from tests import real_drivers
 from tests.perfetto_engine import query_all
 from tests.ports import free_port
-from tests.real_drivers import post
+from tests.real_engines import ROOT, opened
+from tests.sglang_real import tiny as sglang_tiny
+from tests.sglang_real.test_examples import FLAGS as SGLANG_FLAGS
+from tests.vllm_real import tiny as vllm_tiny
+from tests.vllm_real.drivers.server import FLAGS as VLLM_FLAGS
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
 VLLM, SGLANG = (ROOT / f".envs/{name}/bin/python" for name in ("vllm", "sglang"))
-UP_S = 300
 TOKENS = {"rollout": 9, "judge": 6}
 NOTHING = "context_0(0)_generation_0(0)"
 """vLLM's step after the last, without a token: it lets go what has ended, and may be late."""
 STAND_INS = ROOT / "tests/sglang_real/stand_ins"
-ON_CPU = {
-    "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "TORCHDYNAMO_DISABLE": "1",
-    "SGLANG_USE_CPU_ENGINE": "1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "0",
-    "OMP_NUM_THREADS": "1", "VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-}  # fmt: skip
-VLLM_FLAGS = (
-    "--load-format=dummy --enforce-eager --dtype=float32 --max-model-len=256 --max-num-seqs=8 "
-    f"--kv-cache-memory-bytes={32 << 20}"
-).split()
-SGLANG_FLAGS = [
-    "--load-format=dummy", "--device=cpu", "--dtype=float32", "--attention-backend=torch_native",
-    "--sampling-backend=pytorch", "--grammar-backend=none", "--disable-cuda-graph",
-    "--skip-tokenizer-init", "--skip-server-warmup", "--sleep-on-idle",
-    "--mem-fraction-static=0.1", "--max-total-tokens=4096", "--max-running-requests=8",
-    "--log-level=error",
-]  # fmt: skip
 
 
-@attrs.frozen
-class Left:
-    """What the step has left."""
-
-    run: rlprof.Run
-    timeline: Path
-
-
-@pytest.fixture(scope="module", name="left")
-def _left(tmp_path_factory):
-    """Go through the step once."""
+@pytest.fixture(scope="module", name="run")
+def _run(tmp_path_factory):
+    """Go through the steps once; put them on a timeline beside the run."""
     for python in (VLLM, SGLANG):
         if not python.exists():
             why = f"there is no {python.relative_to(ROOT)}; `make env-{python.parts[-3]}` makes it"
@@ -72,9 +45,9 @@ def _left(tmp_path_factory):
     home = tmp_path_factory.mktemp("both")
     run_dir = train(home)
     command = str(Path(sys.executable).with_name("rlprof"))
-    argv = [command, "export", str(run_dir), "--to", "timeline", "--out", str(home)]
+    argv = [command, "export", str(run_dir), "--to", "timeline", "--out", str(run_dir)]
     subprocess.run(argv, check=True, capture_output=True, timeout=300)
-    return Left(rlprof.read(run_dir), home / "timeline.json.gz")
+    return rlprof.read(run_dir)
 
 
 def train(home):
@@ -95,73 +68,59 @@ def train(home):
     }
     import torch
 
+    def begun(role, python, argv, env):
+        launch = rlprof.launch(config, role=role, ranks=[0])
+        argv = [str(python), "-m", *argv, str(model), *server_args(launch)]
+        return stack.enter_context(server(home, argv, {**launch.env, **env}))
+
     with ExitStack() as stack:
-        launch = rlprof.launch(config, role="rollout", ranks=[0])
-        module = ["-m", "vllm.entrypoints.openai.api_server", "--model", str(model), *VLLM_FLAGS]
-        writer = stack.enter_context(server(home, VLLM, [*module, *vllm_args(launch)], launch.env))
-        launch = rlprof.launch(config, role="judge", ranks=[0])
-        module = ["-m", "sglang.launch_server", "--model-path", str(model), *SGLANG_FLAGS]
-        env = {**launch.env, "PYTHONPATH": str(STAND_INS)}
-        judge = stack.enter_context(server(home, SGLANG, [*module, *sglang_args(launch)], env))
-        for one in (writer, judge):
-            one.up()
+        writer = begun(
+            "rollout", VLLM, ["vllm.entrypoints.openai.api_server", *VLLM_FLAGS, "--model"],
+            {**vllm_tiny.QUIET, "VLLM_SERVER_DEV_MODE": "1"},
+        )  # fmt: skip
+        judge = begun(
+            "judge", SGLANG, ["sglang.launch_server", *SGLANG_FLAGS, "--model-path"],
+            {**sglang_tiny.QUIET, "PYTHONPATH": str(STAND_INS)},
+        )  # fmt: skip
+        for url, process in (writer, judge):
+            real_drivers.wait_until_up(url, process)
         with rlprof.open(config, role="actor", rank=0, world_size=1) as prof:
-            prof.attach(writer.url, role="rollout", replica=0, ranks=[0])
-            prof.attach(judge.url, role="judge", replica=0, ranks=[0])
+            prof.attach(writer[0], role="rollout", replica=0, ranks=[0])
+            prof.attach(judge[0], role="judge", replica=0, ranks=[0])
             for _ in prof.steps((1, 2)):
                 with prof.phase("rollout"):
                     said = {"model": str(model), "prompt": "hello", "ignore_eos": True}
-                    post(f"{writer.url}/v1/completions", said | {"max_tokens": TOKENS["rollout"]})
+                    asked = said | {"max_tokens": TOKENS["rollout"]}
+                    real_drivers.post(f"{writer[0]}/v1/completions", asked)
                 with prof.phase("judge"):
                     chosen = {"max_new_tokens": TOKENS["judge"], "ignore_eos": True}
                     asked = {"input_ids": [1, 5, 6], "sampling_params": chosen}
-                    post(f"{judge.url}/generate", asked)
+                    real_drivers.post(f"{judge[0]}/generate", asked)
                 with prof.phase("update"):
                     torch.ones(8, 8, requires_grad=True).sum().backward()
         return prof.run_dir
 
 
-@attrs.frozen
-class Server:
-    """One that was started."""
-
-    url: str
-    process: subprocess.Popen
-    log: Path
-
-    def up(self):
-        """Wait until it answers."""
-        deadline = time.monotonic() + UP_S
-        while time.monotonic() < deadline and self.process.poll() is None:
-            with suppress(OSError):
-                urllib.request.urlopen(f"{self.url}/health", timeout=5).close()
-                return
-            time.sleep(0.3)
-        raise AssertionError(self.log.read_text(errors="replace")[-4000:])
-
-
 @contextmanager
-def server(home, python, argv, env):
-    """Start a server; what it has started ends with it."""
+def server(home, argv, env):
+    """Start a server; give its address and process. What it has started ends with it."""
     port = str(free_port())
-    log = home / f"{python.parts[-3]}.log"
-    given = os.environ | ON_CPU | {"TMPDIR": str(home)} | env
-    with log.open("wb") as out:
+    with (home / f"{argv[2]}.log").open("wb") as out:
         process = subprocess.Popen(
-            [str(python), *argv, "--host", "127.0.0.1", "--port", port],
-            env=given, cwd=ROOT, stdout=out, stderr=out, start_new_session=True,
+            [*argv, "--host", "127.0.0.1", "--port", port], cwd=ROOT, stdout=out, stderr=out,
+            env=os.environ | {"TMPDIR": str(home)} | env, start_new_session=True,
         )  # fmt: skip
     try:
-        yield Server(f"http://127.0.0.1:{port}", process, log)
+        yield f"http://127.0.0.1:{port}", process
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
-def test_one_config_captures_both_engines_and_the_trainer(left):
+def test_one_config_captures_both_engines_and_the_trainer(run):
     """Each in its own phase of the same step, inside its processes, and all of it is whole."""
-    found = {(c.window.id, str(c.target), c.tool): c.state for c in left.run.captures}
+    found = {(c.window.id, str(c.target), c.tool): c.state for c in run.captures}
 
     assert found == {
         ("2/rollout", "rollout replica 0", "vllm"): "whole",
@@ -170,35 +129,31 @@ def test_one_config_captures_both_engines_and_the_trainer(left):
         ("2/judge", "judge replica 0 worker 0", "torch"): "whole",
         ("2/update", "actor 0/1", "torch"): "whole",
     }
-    assert left.run.problems == ()
+    assert run.problems == ()
 
 
-def test_they_lie_on_one_timeline_each_in_its_phase(left):
+def test_they_lie_on_one_timeline_each_in_its_phase(run):
     """The engine steps of both are within the driver's phases of that step, and Perfetto agrees."""
-    with gzip.open(left.timeline) as file:
-        events = json.load(file)["traceEvents"]
-    slices = sorted((one for one in events if one.get("ph") == "X"), key=lambda one: one["ts"])
-    steps = {
-        name: [
+    timeline = run.path / "timeline.json.gz"
+    slices = [one for one in opened(timeline)["traceEvents"] if one.get("ph") == "X"]
+    phases = {
+        one["name"]: one
+        for one in sorted(slices, key=lambda one: one["ts"])
+        if one["name"] in ("rollout", "judge", "update")
+    }
+
+    for name, phase, least in (("execute_context", "rollout", 9), ("step[", "judge", 3)):
+        steps = [
             one for one in slices
             if one.get("cat") == "user_annotation" and one["name"].startswith(name)
             and not one["name"].endswith(NOTHING)
-        ]
-        for name in ("execute_context", "step[")
-    }  # fmt: skip
-    phases = {one["name"]: one for one in slices if one["name"] in ("rollout", "judge", "update")}
-
-    assert len(steps["step["]) == 3
-    assert len(steps["execute_context"]) >= TOKENS["rollout"]
-    for name, phase in (("execute_context", "rollout"), ("step[", "judge")):
+        ]  # fmt: skip
         begin, end = phases[phase]["ts"], phases[phase]["ts"] + phases[phase]["dur"]
-        outside = [
+        assert len(steps) >= least
+        assert [
             (one["name"], one["ts"] - begin, one["ts"] + one["dur"] - end)
-            for one in steps[name]
+            for one in steps
             if one["ts"] < begin or one["ts"] + one["dur"] > end
-        ]
-        assert outside == []
-    shown = query_all(
-        left.timeline, steps="select count(*) as n from slice where name like 'step[%'"
-    )
+        ] == []
+    shown = query_all(timeline, steps="select count(*) as n from slice where name like 'step[%'")
     assert shown["steps"] == [{"n": 6}]

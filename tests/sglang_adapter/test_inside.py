@@ -72,40 +72,33 @@ def test_a_scheduler_we_do_not_know_says_so():
     assert "AttributeError" in told.internal_state["rlprof"]["error"]
 
 
-SIZES = {"tp": 2, "pp": 2, "dp": 2}
-
-
 @both
 @pytest.mark.usefixtures("inside")
 def test_schedulers_are_numbered_by_their_place(release):
     """Replica of data parallelism by replica, stage by stage, rank by rank: each its own."""
-    schedulers = manager(release, **SIZES).replica.schedulers
+    schedulers = manager(release, tp=2, pp=2, dp=2).replica.schedulers
 
     numbers = [one.get_internal_state().internal_state["rlprof"]["number"] for one in schedulers]
 
     assert numbers == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
+RANKS = {"tp_rank": 2, "tp_size": 4, "pp_rank": 0, "pp_size": 1, "dp_rank": 1, "dp_size": 2}
+RESOLVED = RANKS | {"dp_size": 1, "attn_dp_size": 2, "enable_dp_attention": False}  # since 0.5.22
+HAS_IT = SimpleNamespace(enable_dp_attention=True)
+
+
 @pytest.mark.usefixtures("inside")
-@pytest.mark.parametrize("where", ["ps", "server_args", "size"])
+@pytest.mark.parametrize(
+    "where",
+    [{"ps": SimpleNamespace(**RANKS, **vars(HAS_IT))}, {"ps": SimpleNamespace(**RESOLVED)},
+     {"ps": SimpleNamespace(**RANKS), "server_args": HAS_IT}],
+)  # fmt: skip
 def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
     """The ranks of tensor parallelism number them; each is in one replica."""
-    has_it = SimpleNamespace(enable_dp_attention=True)
-    found = []
-    for tp in range(4):
-        ranks = {"tp_rank": tp, "tp_size": 4, "pp_rank": 0, "pp_size": 1, "dp_rank": tp // 2,
-                 "dp_size": 2}  # fmt: skip
-        if where == "ps":
-            scheduler = SimpleNamespace(ps=SimpleNamespace(**ranks, enable_dp_attention=True))
-        elif where == "size":  # since 0.5.22 it is resolved to that
-            resolved = {**ranks, "dp_size": 1, "attn_dp_size": 2, "enable_dp_attention": False}
-            scheduler = SimpleNamespace(ps=SimpleNamespace(**resolved))
-        else:
-            scheduler = SimpleNamespace(ps=SimpleNamespace(**ranks), server_args=has_it)
-        found.append(inside._numbered(scheduler))
+    found = inside._numbered(SimpleNamespace(**where))
 
-    assert [number for number, _ in found] == [0, 1, 2, 3]
-    assert [place["dp"] for _, place in found] == [0, 0, 1, 1]
+    assert found == (2, {"tp": 2, "pp": 0, "dp": 1})
 
 
 @pytest.mark.usefixtures("inside")
