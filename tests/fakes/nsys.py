@@ -1,13 +1,14 @@
 """A stand-in for Nsight Systems: its words and its states, none of its recording.
 
-`install` puts it into a folder. It keeps what it was called with in
-`calls`, and sessions as files; a session lives as long as its `launch`.
+It keeps its calls in `calls`, and sessions as files; a session lives as long as its `launch`. It
+exports the file `database`, if there is one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -21,29 +22,12 @@ LAUNCH_HELP = """
 usage: nsys launch [<args>] [application] [<application args>]
 
 \t(Deprecated) --cpuctxsw=
-
 \t   WARNING: This switch is no longer supported.
-
 \t--cuda-graph-trace=
-
 \t   Possible values are 'graph' or 'node'.
-
-\t--mpi-impl=
-
-\t   Note that this switch is applicable only when --trace=mpi is specified.
-
 \t--nvtx-domain-[include|exclude]=
-
-\t   Choose the domains.
-
 \t-t, --trace=
-
-\t   Possible values are 'cuda', 'nvtx', 'osrt', 'mpi'
-\t   or 'none'.
-
 \t--wait=
-
-\t   Possible values are 'primary','all'.
 """
 START_HELP = """
 usage: nsys start [<args>]
@@ -71,7 +55,6 @@ class Fake:
 
     @property
     def calls(self) -> list[list[str]]:
-        """What it was called with, but for its version, its helps and its sessions."""
         file = self.home / "calls"
         lines = file.read_text().splitlines() if file.exists() else []
         return [call for call in map(json.loads, lines) if call[-1] not in _ASKED]
@@ -81,29 +64,21 @@ class Fake:
         return [call[0] for call in self.calls]
 
     def goes_wrong(self, **faults: object) -> None:
-        """Say what goes wrong from now on, by verb."""
         (self.home / "faults").write_text(json.dumps(faults))
 
     def session(self, name: str) -> None:
-        """Have a session whose program is the calling process."""
         (self.home / f"{name}.session").write_text(json.dumps({"pid": os.getpid()}))
 
 
 def install(home: Path) -> Fake:
-    """Put it below *home*."""
     program = home / "bin/nsys"
     program.parent.mkdir(parents=True)
-    program.write_text(f"#!{sys.executable} -IS\n" + MAIN.format(file=__file__, home=str(home)))
+    main = f"runpy.run_path({__file__!r})['main']({str(home)!r}, sys.argv[1:])"
+    program.write_text(f"#!{sys.executable} -IS\nimport runpy, sys\nsys.exit({main})\n")
     program.chmod(0o755)
     fake = Fake(home)
     fake.goes_wrong()
     return fake
-
-
-MAIN = """
-import runpy, sys
-sys.exit(runpy.run_path({file!r})["main"]({home!r}, sys.argv[1:]))
-"""
 
 
 def main(home_text: str, argv: list[str]) -> int:
@@ -129,9 +104,8 @@ def main(home_text: str, argv: list[str]) -> int:
     if verb == "launch":
         return _launch(home, given["session-new"], argv)
     if verb == "export":
-        return _export(Path(given["output"]), fault)
+        return _export(Path(given["output"]), fault, home / "database")
     if argv == ["sessions", "list"]:
-        print("  ID  TIME  STATE  LAUNCH NAME")
         for known in home.glob("*.session"):
             print(f"  1017  00:04  Launched  1 {known.stem}")
         return 0
@@ -180,11 +154,17 @@ def _window(home: Path, verb: str, given: dict[str, str], fault: object) -> int:
     return 0
 
 
-def _export(file: Path, fault: object) -> int:
+def _export(file: Path, fault: object, database: Path) -> int:
+    if database.exists():
+        shutil.copy(database, file)
+        return 0
     with sqlite3.connect(file) as tables:
-        if fault != "blind":
-            tables.execute("CREATE TABLE NVTX_EVENTS (text TEXT, textId INTEGER)")
-            tables.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
-            tables.execute("INSERT INTO NVTX_EVENTS VALUES ('rlprof self-test', NULL)")
+        tables.execute("CREATE TABLE StringIds (id, value)")
+        if fault != "blind":  # a domain, and a range in it
+            tables.execute(
+                "CREATE TABLE NVTX_EVENTS (eventType, globalTid, domainId, text, textId)"
+            )
+            rows = (75, 1 << 24, 1, "rlprof", None), (59, 1 << 24, 1, "self-test", None)
+            tables.executemany("INSERT INTO NVTX_EVENTS VALUES (?, ?, ?, ?, ?)", rows)
     tables.close()
     return 0

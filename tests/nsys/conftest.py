@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rlprof import Target, plugins
 from rlprof.config import Faults, structure
-from rlprof_nsys import Nsys
+from rlprof_nsys import Nsys, _program
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._options import NsysOptions
 from tests.fakes import nsys as fake_nsys
@@ -32,12 +34,23 @@ def _inside(nsys, tmp_path, monkeypatch):
     return nsys
 
 
+@pytest.fixture(name="nowhere")
+def _nowhere(monkeypatch, tmp_path):
+    """Take every nsys away."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_program, "_USUAL", ())
+
+
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
     """The folder of a window."""
     folder = tmp_path / "raw"
     folder.mkdir()
     return folder
+
+
+def notes(folder):
+    return json.loads((folder / "nsys.json").read_bytes())
 
 
 def options(**asked):
@@ -52,8 +65,7 @@ def configured(**asked):
     """Return the hooks of a tool that is configured in this process, and the tool."""
     tool = Nsys()
     hooks = plugins.hooks(tool)
-    hooks.configure(
-        place="process", target=Target("actor"), options=options(**{"start_s": 60, **asked})
-    )
+    asked = {"start_s": 60, "self_test": False, **asked}
+    hooks.configure(place="process", target=Target("actor"), options=options(**asked))
     hooks.tool = tool
     return hooks

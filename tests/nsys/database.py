@@ -71,24 +71,14 @@ class Database:
                 self.add(table, id=number, name=label.upper(), label=label)
 
     def add(self, table, **values):
-        """Add a row; the columns not given are NULL."""
         assert set(values) <= set(SCHEMA[table].split())
         self._rows.setdefault(table, []).append(values)
 
     def text(self, value):
-        """Return the number of a text."""
         if value not in self._texts:
             self._texts[value] = next(self._ids)
             self.add("StringIds", id=self._texts[value], value=value)
         return self._texts[value]
-
-    def process(self, pid, name):
-        """Name a process."""
-        self.add("PROCESSES", globalPid=global_tid(0, pid), pid=pid, name=name)
-
-    def thread(self, tid, name, pid=PID):
-        """Name a thread."""
-        self.add("ThreadNames", nameId=self.text(name), priority=20, globalTid=global_tid(tid, pid))
 
     def domain(self, number, name, pid=PID):
         """Create an NVTX domain, before the session began."""
@@ -96,28 +86,23 @@ class Database:
         self.add(NVTX, start=-5, eventType=75, text=name, globalTid=thread, domainId=number)
 
     def range(self, start, end, name, *, tid=PID, kind=59, domain=1, pid=PID, **more):
-        """Add an NVTX range of a registered name."""
         thread, text = global_tid(tid, pid), self.text(name)
         row = {"eventType": kind, "globalTid": thread, "textId": text, "domainId": domain}
         self.add(NVTX, start=start, end=end, **row, **more)
 
     def call(self, table, start, end, name, *, tid=PID, **more):
-        """Add a call of an API."""
         row = {"globalTid": global_tid(tid), "nameId": self.text(name), "returnValue": 0}
         self.add(table, start=start, end=end, **row | more)
 
     def device(self, table, start, end, correlation, *, stream=7, device=0, **more):
-        """Add what a device did."""
         where = {"deviceId": device, "contextId": 1, "streamId": stream, "globalPid": GLOBAL_PID}
         self.add(table, start=start, end=end, correlationId=correlation, **where, **more)
 
     def write(self):
-        """Write the file, and return its path."""
         with closing(sqlite3.connect(self.file)) as tables:
             for table, rows in self._rows.items():
                 columns = SCHEMA[table].split()
-                named = ", ".join(f'"{name}"' for name in columns)
-                tables.execute(f"CREATE TABLE {table} ({named})")
+                tables.execute(f"CREATE TABLE {table} ({str(columns)[1:-1]})")
                 marks = ", ".join("?" * len(columns))
                 values = [[row.get(name) for name in columns] for row in rows]
                 tables.executemany(f"INSERT INTO {table} VALUES ({marks})", values)

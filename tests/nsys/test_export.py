@@ -1,14 +1,10 @@
-"""What becomes of the raw folder of a window, with a stand-in for nsys that writes what it is told.
-
-The real program is in `tests/nsys_real`.
-"""
+"""What becomes of the raw folder of a window, with a stand-in for nsys that exports a database."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import sqlite3
-import sys
 import threading
 from contextlib import closing
 
@@ -16,208 +12,136 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
-from rlprof_nsys import _convert, _program
-from rlprof_nsys._export import _NO_NSYS, exported
+from rlprof_nsys import _convert
+from rlprof_nsys._export import _HOLDS_ALL, _NO_NSYS, exported
 from tests.nsys.database import Database
 
 CAPTURE = Capture("run", Target("actor", 1, 2), Window(3, 4), "nsys", "host", 4711)
-STEM = CAPTURE.stem
-STAND_IN = """#!{python}
-import os, shutil, sys, time
-words = dict(word.split("=", 1) for word in sys.argv if "=" in word)
-if sys.argv[1] == "export":
-    if open(sys.argv[-1], "rb").read(4) == b"hang":
-        time.sleep(60)
-    shutil.copy({database!r}, words["--output"])
-"""
+TRACE, REPORT = "trace.json.gz", "nsys-rep"
 
 
-@pytest.fixture(name="raw")
-def _raw(tmp_path):
-    """Make the folder a window leaves, with a report of two ranges."""
-    folder = tmp_path / "raw"
-    folder.mkdir()
-    (folder / "report.nsys-rep").write_bytes(b"report")
-    return folder
+@pytest.fixture(name="report")
+def _report(folder):
+    """The report of a window."""
+    file = folder / "report.nsys-rep"
+    file.write_bytes(b"report")
+    return file
 
 
 @pytest.fixture(name="database")
-def _database(tmp_path):
-    made = Database(tmp_path / "made.sqlite")
+def _database(nsys):
+    """What nsys exports of it: two ranges of phases."""
+    made = Database(nsys.home / "database")
     made.domain(1, "rlprof")
     made.range(1, 2, "update")
     made.range(3, 4, "update")
     return made.write()
 
 
-@pytest.fixture(name="nsys")
-def _nsys(tmp_path, database):
-    """Install the stand-in."""
-    file = tmp_path / "bin/nsys"
-    file.parent.mkdir()
-    file.write_text(STAND_IN.format(python=sys.executable, database=str(database)))
-    file.chmod(0o755)
-    return file
-
-
-@pytest.fixture(name="nowhere")
-def _nowhere(monkeypatch, tmp_path):
-    """Take every nsys away."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_program, "_USUAL", ())
-
-
 @pytest.fixture(name="export")
-def _export(raw, tmp_path):
+def _export(nsys, database, folder, report, tmp_path):
     """Return a function that exports the folder: each artifact by its suffix."""
 
     def export(**notes):
-        if notes:
-            whole = {"whole": True, "why": "", **notes}
-            (raw / "nsys.json").write_text(json.dumps(whole))
+        said = {"whole": True, "why": "", "nsys": nsys.path, **notes}
+        (folder / "nsys.json").write_text(json.dumps(said))
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
-        made = {one.path.removeprefix(f"{STEM}."): one for one in exported(CAPTURE, raw, out)}
-        assert sorted(file.name for file in out.iterdir()) == sorted(
-            one.path for one in made.values()
-        )
-        return made
+        made = exported(CAPTURE, folder, out)
+        assert sorted(file.name for file in out.iterdir()) == sorted(one.path for one in made)
+        return {one.path.removeprefix(f"{CAPTURE.stem}."): one for one in made}
 
     return export
 
 
 def states(made):
-    """Return what is said of each artifact."""
-    return {suffix: (one.kind, one.status, one.note) for suffix, one in made.items()}
+    return {suffix: (one.status, one.note) for suffix, one in made.items()}
 
 
-def test_a_report_becomes_a_trace_and_itself(export, nsys, tmp_path, raw):
+def test_a_report_becomes_a_trace_and_itself(export, tmp_path, report):
     """The trace says whose it is, the report is the recorded file."""
-    made = export(nsys=str(nsys), bytes=6, spans=2, version="2023.4.4.54")
-    assert states(made) == {
-        "trace.json.gz": ("trace", "whole", ""),
-        "nsys-rep": ("files", "whole", ""),
-    }
-    with gzip.open(tmp_path / "out" / made["trace.json.gz"].path) as stream:
+    made = export(bytes=6, spans=2, version="2023.4.4.54")
+
+    assert states(made) == {TRACE: ("whole", ""), REPORT: ("whole", "")}
+    assert [one.kind for one in made.values()] == ["trace", "files"]
+    with gzip.open(tmp_path / "out" / made[TRACE].path) as stream:
         header = json.load(stream)["rlprof"]
-    said = {key: header[key] for key in ("run", "tool", "host", "pid", "nsys")}
-    assert said == {
-        "run": "run", "tool": "nsys", "host": "host", "pid": 4711, "nsys": "2023.4.4.54",
-    }  # fmt: skip
-    assert header["target"]["rank"] == 1
-    assert header["window"]["start_step"] == 3
-    assert (tmp_path / "out" / made["nsys-rep"].path).read_bytes() == b"report"
-    assert (raw / "report.nsys-rep").exists()
+    said = [header[key] for key in ("run", "tool", "host", "pid", "nsys")]
+    assert said == ["run", "nsys", "host", 4711, "2023.4.4.54"]
+    assert (header["target"]["rank"], header["window"]["start_step"]) == (1, 3)
+    assert (tmp_path / "out" / made[REPORT].path).read_bytes() == b"report"
+    assert report.exists()
+
+
+# failures.md: nsys-sqlite
+@pytest.mark.parametrize("column", ["ANALYSIS_DETAILS SET duration", 'NVTX_EVENTS SET "end"'])
+def test_a_table_with_what_belongs_not_there_is_handed_on(export, database, column):
+    """SQLite takes anything in any column: no trace is made of it, and the report is kept."""
+    with closing(sqlite3.connect(database)) as tables, tables:
+        tables.execute(f"UPDATE {column} = 'x'")
+
+    ((suffix, (status, note)),) = states(export()).items()
+
+    assert (suffix, status) == (REPORT, "partial")
+    assert note.startswith("no trace: the report's SQLite is damaged: ")
 
 
 def test_without_nsys_the_report_is_handed_on(export, nowhere):
     """On a host without nsys there is no trace, which the report's note says; its raw data stay."""
-    assert _NO_NSYS.startswith("no trace: there is no nsys on this host")
-    assert states(export(nsys="/elsewhere/nsys", bytes=6)) == {
-        "nsys-rep": (
-            "files",
-            "partial",
-            _NO_NSYS,
-        ),
-    }
-
-
-def test_without_nsys_its_sqlite_will_do(export, nowhere, raw, database):
-    """Where the SQLite is beside the report already, a trace needs no nsys."""
-    (raw / "report.sqlite").write_bytes(database.read_bytes())
-    made = export(nsys="/elsewhere/nsys")
-    assert states(made) == {
-        "trace.json.gz": ("trace", "whole", ""),
-        "nsys-rep": ("files", "whole", ""),
-    }
-
-
-# failures.md: nsys-sqlite
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE ANALYSIS_DETAILS SET duration = 'x'",
-        "UPDATE NVTX_EVENTS SET \"end\" = 'x'",
-    ],
-)
-def test_a_table_with_what_belongs_not_there_is_handed_on(export, nowhere, raw, database, damage):
-    """SQLite takes anything in any column: no trace is made of it, and the report is kept."""
-    with closing(sqlite3.connect(database)) as tables, tables:
-        tables.execute(damage)
-    (raw / "report.sqlite").write_bytes(database.read_bytes())
-
-    (made,) = export(nsys="/nowhere").values()
-
-    assert (made.kind, made.format, made.status) == ("files", "nsys-rep", "partial")
-    assert made.note.startswith("no trace: the report's SQLite is damaged: ")
+    assert states(export(nsys="/elsewhere/nsys", bytes=6)) == {REPORT: ("partial", _NO_NSYS)}
 
 
 @pytest.mark.slow
-def test_an_nsys_that_hangs_is_ended(export, nsys, raw, monkeypatch):
+def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
     """An export that does not end is cut off, and said so."""
     monkeypatch.setattr(_convert, "_LEAST_S", 0.5)
-    (raw / "report.nsys-rep").write_bytes(b"hang")
-    assert states(export(nsys=str(nsys))) == {
-        "nsys-rep": (
-            "files", "partial", "nsys export: did not finish in time: it said nothing",
-        ),
-    }  # fmt: skip
+    nsys.goes_wrong(export="hang")
+
+    late = "nsys export: did not finish in time: it said nothing"
+    assert states(export()) == {REPORT: ("partial", late)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("notes", "why"),
+    ("notes", "of_trace", "of_report"),
     [
-        ({"whole": False, "why": ""}, "nothing shows that the report is whole"),
-        ({"bytes": 7}, "the report has 6 bytes; 7 were written"),
+        ({"whole": False}, ("partial", "nothing shows that the report is whole"), None),
+        ({"bytes": 7}, ("partial", "the report has 6 bytes; 7 were written"), None),
+        ({"spans": 5}, ("partial", "3 of 5 phases have no range in the report"), ("whole", "")),
+        # the self-test has said so, and it is `unsupported`
+        ({"spans": 5, "self_test": "no ranges of phases"},
+         ("whole", "3 of 5 phases have no range in the report"), ("whole", "")),
+        ({"env": None}, ("whole", ""), ("whole", _HOLDS_ALL)),
     ],
-)
-def test_a_report_nobody_calls_whole_is_partial(export, nsys, notes, why):
-    """Unless `stop` has said that this report is whole, all that is made of it is partial."""
-    made = export(nsys=str(nsys), **notes)
-    assert (made["trace.json.gz"].status, made["trace.json.gz"].note) == ("partial", why)
-    assert (made["nsys-rep"].status, made["nsys-rep"].note) == ("partial", why)
+)  # fmt: skip
+def test_what_is_to_be_said_of_a_report_is_said(export, notes, of_trace, of_report):
+    """Unless `stop` has called the report whole, all that is made of it is partial.
+
+    Phases without a range are counted. Environments in a report are named, so that nobody passes
+    it on unseen.
+    """
+    assert states(export(**notes)) == {TRACE: of_trace, REPORT: of_report or of_trace}
 
 
-@pytest.mark.slow
-def test_a_report_that_holds_environments_says_so(export, nsys):
-    """So that nobody passes it on unseen; the trace, which has none of it, says nothing."""
-    told = export(nsys=str(nsys), env=None)
-
-    assert {one.status for one in told.values()} == {"whole"}
-    assert {suffix: one.note for suffix, one in told.items() if one.note} == {
-        "nsys-rep": "the report holds environment variables of all processes that nsys could read, "
-        "in plain text; check it before you share it"
-    }
-
-
-@pytest.mark.slow
-def test_phases_that_are_no_ranges_are_counted(export, nsys):
-    """Fewer ranges than phases were begun is said."""
-    made = export(nsys=str(nsys), spans=5)
-    said = (made["trace.json.gz"].status, made["trace.json.gz"].note)
-    assert said == ("partial", "3 of 5 phases have no range in the report")
-
-
-def test_no_report_is_one_error_with_the_reason(export, raw, nsys):
+def test_no_report_is_one_error_with_the_reason(export, report):
     """A file of no bytes says that nsys was cut off; without any, `stop` has noted the reason."""
-    (raw / "report.nsys-rep").write_bytes(b"")
+    report.write_bytes(b"")
     with pytest.raises(CaptureError, match="nsys left an empty report"):
-        export(nsys=str(nsys))
+        export()
 
-    (raw / "report.nsys-rep").unlink()
+    report.unlink()
     with pytest.raises(CaptureError, match="the session had gone"):
-        export(nsys=str(nsys), whole=False, why="the session had gone")
+        export(whole=False, why="the session had gone")
 
 
 # failures.md: nsys-shared
 @pytest.mark.slow
-def test_the_report_of_a_killed_process_is_waited_for(export, raw, nsys):
+def test_the_report_of_a_killed_process_is_waited_for(export, report):
     """Salvage may come before nsys, which was told to end with the program, has written it."""
-    (raw / "report.nsys-rep").unlink()
-    threading.Timer(0.5, (raw / "report.nsys-rep").write_bytes, [b"report"]).start()
+    report.unlink()
+    threading.Timer(0.5, report.write_bytes, [b"report"]).start()
 
-    made = export(nsys=str(nsys), whole=False, why="the process ended", wall=[[1, 1]])
+    made = export(whole=False, why="the process ended", wall=[1])
 
-    assert made["nsys-rep"].status == "partial"
-    assert made["trace.json.gz"].events == 4
+    assert made[REPORT].status == "partial"
+    assert made[TRACE].events == 4

@@ -1,4 +1,4 @@
-"""The trace that is made of a report's SQLite, read by a JSON decoder that knows nothing of it."""
+"""The trace that is made of a report's SQLite."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import pytest
 
 from rlprof_nsys._sqlite import UnreadableError
 from rlprof_nsys._trace import write_trace
+from tests.nsys import database as made_of
 from tests.nsys.database import (
     API,
     EPOCH_NS,
     KERNEL,
-    MEMCPY,
-    MEMSET,
     NVTX,
     OSRT,
     OTHER_PID,
     PID,
-    SYNC,
     Database,
     global_tid,
 )
@@ -35,14 +33,14 @@ def refuse(constant):
 @pytest.fixture(name="database")
 def _database(tmp_path):
     made = Database(tmp_path / "report.sqlite")
-    made.process(PID, "/usr/bin/python3")
+    made.add("PROCESSES", globalPid=global_tid(0), pid=PID, name="/usr/bin/python3")
     made.domain(1, "rlprof")
     return made
 
 
 @pytest.fixture(name="read")
 def _read(database, tmp_path):
-    """Return a function that writes the trace and reads it."""
+    """Return a function that writes the trace and reads it with a decoder that knows JSON alone."""
 
     def read():
         file = tmp_path / "report.trace.json.gz"
@@ -56,7 +54,6 @@ def _read(database, tmp_path):
 
 
 def shown(found, cat):
-    """Return the events of a category: phase, name, times, args."""
     return [
         (event["ph"], event["name"], event["ts"], event.get("dur"), event.get("args"))
         for event in found["traceEvents"]
@@ -65,7 +62,7 @@ def shown(found, cat):
 
 
 def tracks(found):
-    """Return the names of the tracks: process, then thread."""
+    """Return the names of the tracks: of the process, then of the thread."""
     names = {
         (event["name"], event["pid"], event["tid"]): event["args"]["name"]
         for event in found["traceEvents"]
@@ -79,7 +76,6 @@ def tracks(found):
 
 
 def track_of(found, name):
-    """Return what the track is called on which the event *name* lies."""
     (event,) = (event for event in found["traceEvents"] if event["name"] == name)
     return tracks(found)[event["pid"], event["tid"]]
 
@@ -88,12 +84,11 @@ def test_the_first_key_says_whose_it_is_and_when_zero_is(read):
     """The header is what was given, with the session's wall clock and how far that may be wrong."""
     found = read()
     assert next(iter(found)) == "rlprof"
+    clock = "utcEpochNs of the report's session"
+    error_ns = 1_000_000 + 10**9 // 2000
     assert found["rlprof"] == {
-        "run": "r",
-        "epoch_ns": EPOCH_NS,
-        "error_ns": 1_000_000 + 10**9 // 2000,
-        "clock": "utcEpochNs of the report's session",
-    }
+        "run": "r", "epoch_ns": EPOCH_NS, "error_ns": error_ns, "clock": clock
+    }  # fmt: skip
 
 
 def test_ranges_are_slices_with_domain_payload_and_category(read, database):
@@ -111,15 +106,9 @@ def test_ranges_are_slices_with_domain_payload_and_category(read, database):
     ]
 
 
-def test_a_range_that_was_not_ended_lasts_until_the_end(read, database):
-    """What has no end lasts until the session's, and says so."""
+def test_what_reaches_out_of_the_session_is_cut(read, database):
+    """What ended before it is not shown; what began before or has no end says so."""
     database.range(1_000, None, "cut")
-    unfinished = {"domain": "rlprof", "unfinished": True}
-    assert shown(read(), "nvtx") == [("X", "cut", 1.0, 999_999.0, unfinished)]
-
-
-def test_what_was_before_the_session_is_left_out(read, database):
-    """What ended before the session is not shown, and what reaches into it from its beginning."""
     database.range(-9_000, -5_000, "before")
     database.range(-1, None, "mark before", kind=34)
     database.range(-3_000, 2_000, "under way", int64Value=4)
@@ -127,7 +116,10 @@ def test_what_was_before_the_session_is_left_out(read, database):
     database.call(OSRT, -5_000, 7_000, "read")
     found = read()
     args = {"domain": "rlprof", "payload": 4, "began_us": -3.0}
-    assert shown(found, "nvtx") == [("X", "under way", 0.0, 2.0, args)]
+    assert shown(found, "nvtx") == [
+        ("X", "under way", 0.0, 2.0, args),
+        ("X", "cut", 1.0, 999_999.0, {"domain": "rlprof", "unfinished": True}),
+    ]
     assert shown(found, "os_runtime") == [("X", "read", 0.0, 7.0, {"began_us": -5.0})]
 
 
@@ -135,7 +127,7 @@ def test_each_domain_of_a_thread_has_a_track(read, database):
     """Ranges of two domains, calls, and those of two processes lie on tracks with names."""
     database.domain(2, "model")
     database.domain(1, "elsewhere", pid=OTHER_PID)
-    database.thread(PID, "main")
+    database.add("ThreadNames", nameId=database.text("main"), globalTid=global_tid(PID))
     database.range(1, 9, "ours")
     database.range(2, 12, "theirs", domain=2)
     database.range(3, 4, "plain", domain=0, tid=4800)
@@ -162,9 +154,9 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
         KERNEL, 1_000, 3_500, 5, demangledName=name, shortName=database.text("gemm"),
         registersPerThread=32, staticSharedMemory=0, dynamicSharedMemory=1024, **size,
     )  # fmt: skip
-    database.device(MEMCPY, 4_000, 4_100, 6, bytes=4096, copyKind=1, srcKind=0, dstKind=2)
-    database.device(MEMSET, 4_200, 4_210, 77, bytes=64, value=0, memKind=2, stream=8)
-    database.device(SYNC, 300, 4_300, 5, syncType=3, eventId=0)
+    database.device(made_of.MEMCPY, 4_000, 4_100, 6, bytes=4096, copyKind=1, srcKind=0, dstKind=2)
+    database.device(made_of.MEMSET, 4_200, 4_210, 77, bytes=64, value=0, memKind=2, stream=8)
+    database.device(made_of.SYNC, 300, 4_300, 5, syncType=3, eventId=0)
     found = read()
     where = {"device": 0, "context": 1, "stream": 7}
     assert shown(found, "cuda_api") == [
@@ -214,14 +206,10 @@ def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
     file = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(file)) as tables:
         tables.executescript(
-            """
-            CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);
-            INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (1000);
-            CREATE TABLE NVTX_EVENTS (start INT, end INT, eventType INT, text TEXT, globalTid INT);
-            INSERT INTO NVTX_EVENTS VALUES (1, 2, 59, 'old', 5);
-            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT);
-            INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (3, 4, 0);
-            """
+            "CREATE TABLE TARGET_INFO_SESSION_START_TIME AS SELECT 1000 AS utcEpochNs;"
+            "CREATE TABLE NVTX_EVENTS AS SELECT 1 AS start, 2 AS end, 59 AS eventType, "
+            "'old' AS text, 5 AS globalTid;"
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 3 AS start, 4 AS end, 0 AS deviceId;"
         )
     write_trace(file, tmp_path / "trace.gz", {})
     with gzip.open(tmp_path / "trace.gz") as stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_nsys._program import Program, find_nsys, run
+from rlprof_nsys._program import Program, Said, find_nsys, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +37,7 @@ def imported(program: Program, raw: Path, report: Path) -> None:
         raise ConversionError(_NO_IMPORTER)
     argv = [program.importer, "-i", str(raw), "-o", str(report)]
     said = run(argv, timeout_s=_within_s(raw), folder=program.folder)
-    if said.code != 0 or not _size(report):
-        raise ConversionError(f"nsys' importer: {_reason(said.code, said.sentence)}")
+    _see_that_it_is_there("nsys' importer", said, report)
 
 
 def to_sqlite(program: Program, report: Path, database: Path) -> None:
@@ -46,17 +45,14 @@ def to_sqlite(program: Program, report: Path, database: Path) -> None:
     argv = ["export", "--type=sqlite", "--quiet=true", "--force-overwrite=true"]
     within_s = _within_s(report)
     said = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
-    if said.code != 0 or not _size(database):
-        raise ConversionError(f"nsys export: {_reason(said.code, said.sentence)}")
+    _see_that_it_is_there("nsys export", said, database)
 
 
 def _within_s(file: Path) -> float:
-    return _LEAST_S + _size(file) / 1e6 * _PER_MB_S
+    return _LEAST_S + file.stat().st_size / 1e6 * _PER_MB_S
 
 
-def _reason(code: int | None, sentence: str) -> str:
-    return f"did not finish in time: {sentence}" if code is None else sentence
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.is_file() else 0
+def _see_that_it_is_there(who: str, said: Said, made: Path) -> None:
+    if said.code != 0 or not made.is_file():
+        late = "did not finish in time: " if said.code is None else ""
+        raise ConversionError(f"{who}: {late}{said.sentence}")

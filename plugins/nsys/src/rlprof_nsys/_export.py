@@ -6,8 +6,6 @@ is partial, so its raw data are kept.
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +16,9 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_nsys._convert import ConversionError, imported, program_of, to_sqlite
 from rlprof_nsys._notes import NOTES, read_notes
-from rlprof_nsys._shared import given, is_alive, joined, link
+from rlprof_nsys._processes import is_alive
+from rlprof_nsys._report import RAW, REPORT, await_report
+from rlprof_nsys._shared import GIVEN, joined, link
 from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof import Capture
-    from rlprof_nsys._program import Program
 
-_REPORT, _RAW, _DATABASE = "report.nsys-rep", "report.qdstrm", "report.sqlite"
-_GIVEN_S, _POLL_S, _STILL_S = 60.0, 0.05, 0.3
+_GIVEN_S, _POLL_S = 60.0, 0.05
 """How long the process that opened a shared window may take to close it after this process."""
 _LEFT_S = 5.0
 """How long the launcher and nsys may take to write the report of a killed process."""
@@ -49,7 +47,7 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     folder, out = folder.absolute(), out.absolute()  # nsys runs in another folder
     notes: Mapping[str, Any] = read_notes(folder / NOTES)
     if notes.get("joined"):
-        notes = _with_what_was_given(notes, folder, capture)
+        notes = _with_what_was_given(notes, folder)
     with tempfile.TemporaryDirectory(prefix=".nsys.", dir=out) as tmp:
         return _Export(capture, folder, out, notes, Path(tmp)).artifacts()
 
@@ -71,11 +69,10 @@ class _Export:
         size = self.notes.get("bytes")
         if not why and not self.notes.get("whole"):
             why = "nothing shows that the report is whole"
-        elif not why and file.name == _REPORT and size not in (None, file.stat().st_size):
+        elif not why and file.name == REPORT and size not in (None, file.stat().st_size):
             why = f"the report has {file.stat().st_size} bytes; {size} were written"
-        program = program_of(self.notes, self.tmp)
         try:
-            report, database = self._opened(program, file)
+            report, database = self._opened(file)
             trace = self._trace(database, why)
         except (ConversionError, UnreadableError) as exc:
             return [self._handed_on(file, "; ".join(filter(None, (why, str(exc)))))]
@@ -85,10 +82,10 @@ class _Export:
         return [trace, self._handed_on(report, why)]
 
     def _recorded(self) -> Path:
-        """Return the first file that is not empty: the report, else its raw data, else SQLite."""
-        there = [self.folder / name for name in (_REPORT, _RAW, _DATABASE)]
+        """Return the first file that is not empty: the report, else its raw data."""
+        there = [self.folder / name for name in (REPORT, RAW)]
         if len(self.notes.get("wall") or ()) == 1:  # the window was never closed
-            _await_any(there)
+            await_report(self.folder, is_done=False, within_s=_LEFT_S)
         for file in there:
             if file.is_file() and file.stat().st_size:
                 return file
@@ -96,20 +93,16 @@ class _Export:
             raise CaptureError("nsys left an empty report: nsys ended before it wrote the data")
         raise CaptureError(str(self.notes.get("why") or "nsys left no report"))
 
-    def _opened(self, program: Program | None, file: Path) -> tuple[Path, Path]:
+    def _opened(self, file: Path) -> tuple[Path, Path]:
         """Return the report and its SQLite file."""
-        if file.name == _DATABASE:
-            return file, file
-        made = self.folder / _DATABASE
+        program = program_of(self.notes, self.tmp)
         if program is None:
-            if made.is_file() and made.stat().st_size:
-                return file, made
             raise ConversionError(_NO_NSYS)
         report = file
-        if file.name == _RAW:
-            report = self.tmp / _REPORT
+        if file.name == RAW:
+            report = self.tmp / REPORT
             imported(program, file, report)
-        database = self.tmp / _DATABASE
+        database = self.tmp / "report.sqlite"
         to_sqlite(program, report, database)
         return report, database
 
@@ -121,15 +114,17 @@ class _Export:
             written = write_trace(database, self.out / name, about, self._share())
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
-        spans = self.notes.get("spans")
-        if not why and isinstance(spans, int) and written.ranges < spans:
-            why = f"{spans - written.ranges} of {spans} phases have no range in the report"
+        spans = self.notes.get("spans") or 0
+        lost = ""
+        if written.ranges < spans:
+            lost = f"{spans - written.ranges} of {spans} phases have no range in the report"
+            why = why or ("" if self.notes.get("self_test") else lost)  # else it is `unsupported`
         return Artifact(
             name,
             kind="trace",
             format="chrome-trace",
             status="partial" if why else "whole",
-            note=why,
+            note=why or lost,
             events=written.events,
             text_size=written.text_size,
         )
@@ -143,11 +138,7 @@ class _Export:
     def _handed_on(self, file: Path, why: str) -> Artifact:
         """Put the report among the artifacts: a hard link on the same disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
-        target.unlink(missing_ok=True)
-        try:
-            os.link(file, target)
-        except OSError:
-            shutil.copyfile(file, target)
+        link(file, target)
         told = _HOLDS_ALL if "env" in self.notes else ""
         note = "; ".join(filter(None, (why, told)))
         return Artifact(
@@ -159,51 +150,18 @@ class _Export:
         )
 
 
-def _with_what_was_given(
-    notes: Mapping[str, Any], folder: Path, capture: Capture
-) -> Mapping[str, Any]:
+def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """Add to *notes* how the process that closed the window judged the report."""
     who, pid = notes["joined"]["who"], notes["joined"]["pid"]
     end = time.monotonic() + _GIVEN_S
-    while (said := given(folder)) is None and is_alive(pid) and time.monotonic() < end:
+    while not (said := read_notes(folder / GIVEN)) and is_alive(pid) and time.monotonic() < end:
         time.sleep(_POLL_S)
-    if said is None:
-        said = _taken(notes, folder, capture)
-    if said is None:
+    if not said:
         raise CaptureError(
             f"the window is in the report of {who} (process {pid}), which has not ended it"
         )
     why = str(notes.get("why") or said["why"])
-    stopped_ns = notes["wall"][-1][0]
-    early_s = (stopped_ns - said["ended_ns"]) / 1e9
+    early_s = (notes["wall"][-1] - said["ended_ns"]) / 1e9
     if not why and early_s > _EARLY_S:
         why = f"{who} began the window and ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}
-
-
-def _taken(notes: Mapping[str, Any], folder: Path, capture: Capture) -> Mapping[str, Any] | None:
-    """Take the report of a dead process that opened the window; None: it left no report."""
-    theirs = Path(notes["joined"].get("folder") or "/nowhere")
-    if capture.pid not in joined(theirs):
-        return None
-    report = theirs / _REPORT
-    _await_any([report])
-    if _size(report) <= 0:
-        return None
-    link(report, folder / _REPORT)
-    why = f"{notes['joined']['who']} began the window and died before its end"
-    return {"file": _REPORT, "why": why, "ended_ns": report.stat().st_mtime_ns}
-
-
-def _await_any(files: list[Path]) -> None:
-    """Wait until one of *files* exists and stops growing: nsys may still be writing it."""
-    end, before = time.monotonic() + _LEFT_S, [-1]
-    while (sizes := [_size(file) for file in files]) != before or max(sizes) <= 0:
-        if time.monotonic() >= end:
-            return
-        time.sleep(_STILL_S)
-        before = sizes
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.is_file() and not file.is_symlink() else -1

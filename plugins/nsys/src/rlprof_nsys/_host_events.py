@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rlprof_nsys._sqlite import PID_SHIFT, THREAD
+from rlprof_nsys._sqlite import PID_SHIFT
 from rlprof_nsys._times import micros
 
 if TYPE_CHECKING:
@@ -73,16 +73,14 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
 
 def ranges_in(tables: Tables, domain: str) -> int:
     """Count the ranges that the processes of the share pushed in *domain*."""
+    share = tables.condition(NVTX) or "TRUE"
     query = (
-        f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND globalTid >> {PID_SHIFT} = ?"  # noqa: S608 -- our own words
-        " AND domainId = ?"
+        f"SELECT count(*) FROM {NVTX} WHERE eventType = {PUSH_POP} AND {share}"  # noqa: S608 -- our own words
+        f" AND (globalTid >> {PID_SHIFT}, domainId) IN (SELECT globalTid >> {PID_SHIFT}, domainId"
+        f" FROM {NVTX} LEFT JOIN StringIds ON id = textId WHERE eventType = {DOMAIN}"
+        " AND coalesce(text, value) = ?)"
     )
-    named = [
-        (process, number)
-        for (process, number, _), name in _names(tables, DOMAIN).items()
-        if name == domain and tables.holds(process & THREAD)
-    ]
-    return sum(tables.first(query, process, number) or 0 for process, number in named)
+    return tables.first(query, domain) or 0
 
 
 def calls(tables: Tables, tracks: Tracks, table: str, kind: str) -> Iterator[str]:

@@ -29,8 +29,6 @@ class Mark:
     """The launcher's folder, which is also TMPDIR of nsys."""
     trace: str = ""
     """The APIs traced, from the arguments of `nsys launch`."""
-    refused: Mapping[str, str] = attrs.field(factory=dict)
-    """Requested APIs that this nsys cannot trace: name → reason."""
     asked: Mapping[str, Any] = attrs.field(factory=dict)
     """The options at launch: `trace`, `env`, `options`."""
     why: str = ""

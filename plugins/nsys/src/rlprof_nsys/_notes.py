@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,8 +28,3 @@ def read_notes(file: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return said if isinstance(said, dict) else {}
-
-
-def clocks() -> list[int]:
-    """Return the wall clock and the monotonic clock, in ns."""
-    return [time.time_ns(), time.monotonic_ns()]

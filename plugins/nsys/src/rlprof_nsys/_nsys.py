@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import attrs
 
 from rlprof import CaptureError, Launch, hookimpl
 from rlprof_nsys._arguments import launch_of
-from rlprof_nsys._mark import DOMAIN, Mark, read_mark
-from rlprof_nsys._notes import NOTES, clocks, write_notes
+from rlprof_nsys._mark import Mark, read_mark
+from rlprof_nsys._notes import NOTES, write_notes
 from rlprof_nsys._options import NsysOptions, advise
 from rlprof_nsys._processes import is_forked
 from rlprof_nsys._program import Program, find_nsys, options_in, too_old
@@ -39,8 +40,6 @@ class _Open:
     ranges: Ranges
     edge: Edge | None
     notes: dict[str, Any]
-    is_joined: bool
-    """Another process of the session opened the window, and closes it."""
 
 
 @attrs.define(eq=False)  # identity: pluggy compares plugins
@@ -106,8 +105,11 @@ class Nsys:
             notes["joined"] = {"who": other.who, "pid": other.pid, "folder": other.folder}
             write_notes(folder / NOTES, notes)
         elif edge is not None:
-            _begin(edge, session, folder)
-        notes["start_s"] = round(time.monotonic() - notes["wall"][0][1] / 1e9, 6)
+            try:
+                edge.begin()
+            except Exception as exc:  # else the window waits for its range
+                session.stop(folder, within_s=10)
+                raise CaptureError(f"cannot start the range of the window: {exc}") from exc
         applied = {
             "mode": self.options.mode,
             "session": session.name,
@@ -118,7 +120,7 @@ class Nsys:
         if other is not None:
             applied["report"] = f"one with {other.who}"
         ranges = Ranges(self._nvtx, applied, dict(self._unsupported))
-        self._open = _Open(folder, ranges, edge, notes, is_joined=other is not None)
+        self._open = _Open(folder, ranges, edge, notes)
         return ranges
 
     @hookimpl
@@ -128,12 +130,11 @@ class Nsys:
         session = self._session
         if opened is None or session is None:
             return
-        notes, before = opened.notes, clocks()
-        notes["wall"].append(before)
-        notes["spans"] = opened.ranges.count if self._sees_ranges else 0
-        if opened.is_joined:
+        notes = opened.notes
+        notes["wall"].append(time.time_ns())
+        notes["spans"] = opened.ranges.count
+        if "joined" in notes:
             write_notes(opened.folder / NOTES, notes | {"why": ""})
-            session.end_abandoned(within_s=self.options.stop_s)
             return
         if opened.edge is None:
             found = session.stop(opened.folder, within_s=self.options.stop_s)
@@ -145,7 +146,6 @@ class Nsys:
             whole=bool(file) and not found.why,
             why=found.why,
             bytes=file.stat().st_size if file else 0,
-            stop_s=round(time.monotonic() - before[1] / 1e9, 6),
         )
         write_notes(opened.folder / NOTES, notes)
         if found.why:
@@ -163,17 +163,12 @@ class Nsys:
         mark = read_mark(os.environ)
         own = os.environ.get("NSYS_PROFILING_SESSION_ID", "")
         if self.options.mode == "attached":
-            path = find_nsys(self.options.nsys)
             if not own:
                 raise CaptureError(
                     "mode attached: this process is not in an nsys session; start it with "
                     "`nsys launch`, or leave mode out"
                 )
-            if not path:
-                raise CaptureError(
-                    f"there is no program {self.options.nsys!r} here; set nsys: PATH"
-                )
-            return Session(Program(path), own)
+            return Session(Program(find_nsys(self.options.nsys) or self.options.nsys), own)
         if mark is None:
             raise CaptureError(
                 "this process was not started under nsys; put rlprof.launch(...).argv_prefix "
@@ -192,7 +187,6 @@ class Nsys:
                 "it instead (vLLM: VLLM_WORKER_MULTIPROC_METHOD=spawn)"
             )
         self._mark = mark
-        self._unsupported = dict(mark.refused)
         for name in ("trace", "env"):
             then, now = mark.asked.get(name, ()), getattr(self.options, name)
             if mark.asked and now != (None if then is None else tuple(then)):
@@ -231,13 +225,9 @@ class Nsys:
             self._self_test = tested(
                 session, self._nvtx, list(self._collecting), start_s=self.options.start_s
             )
-        except (CaptureError, ConversionError, OSError) as exc:
+        except (CaptureError, ConversionError, OSError, sqlite3.Error) as exc:
             return f"unknown whether nsys sees ranges of phases: {exc}"
         return self._self_test
-
-    @property
-    def _sees_ranges(self) -> bool:
-        return self._nvtx is not None and not self._self_test
 
     def _notes(self, session: Session) -> dict[str, Any]:
         return {
@@ -246,19 +236,8 @@ class Nsys:
             "session": session.name,
             "mode": self.options.mode,
             "env": self._mark.asked.get("env", self.options.env),
-            "pid": os.getpid(),
-            "domain": DOMAIN,
             "whole": False,
             "why": _NOT_CLOSED,
-            "wall": [clocks()],
+            "wall": [time.time_ns()],
             "self_test": self._self_test,
         }
-
-
-def _begin(edge: Edge, session: Session, folder: Path) -> None:
-    """Start the range; if that fails, close the window that waits for it."""
-    try:
-        edge.begin()
-    except Exception as exc:
-        session.stop(folder, within_s=10)
-        raise CaptureError(f"cannot start the range of the window: {exc}") from exc

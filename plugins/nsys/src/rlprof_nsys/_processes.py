@@ -1,4 +1,4 @@
-"""Processes that nsys leaves behind with the keeper, and a check for forked processes."""
+"""Other processes: whether one is alive, and those that nsys leaves behind with the keeper."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 _PR_SET_CHILD_SUBREAPER = 36
 _WITHIN_S = 2
+
+
+def stat_of(pid: int) -> list[bytes]:
+    """Return the fields of /proc/*pid*/stat, from the state on; raise OSError if it has ended."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether process *pid* is alive on this host; a zombie is not."""
+    try:
+        return stat_of(pid)[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def adopt_orphans() -> None:
@@ -38,7 +51,9 @@ def end_children(*, patience_s: float) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
-        _reap()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def is_forked() -> bool:
@@ -55,13 +70,7 @@ def is_forked() -> bool:
 
 def _children() -> Iterator[int]:
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, IndexError, ValueError):
-            fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid() and fields[0] != b"Z":
+        with suppress(OSError):
+            state, parent, *_ = stat_of(int(folder.name))
+            if int(parent) == os.getpid() and state != b"Z":
                 yield int(folder.name)
-
-
-def _reap() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass

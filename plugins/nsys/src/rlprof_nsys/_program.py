@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HELP_S = 20.0
+_MOST = 1 << 20
 OLDEST = "2023.4"
 """The oldest release that rlprof supports; tests run on 2023.4.4."""
 _USUAL = (
@@ -138,15 +139,6 @@ def options_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def values_in(text: str, option: str) -> frozenset[str]:
-    """Return the values that a help text lists for *option*."""
-    found = re.search(rf"^\s+(?:-\w, )?--{option}=\S*\s*$", text, re.MULTILINE)
-    if found is None:
-        return frozenset()
-    own = re.split(r"\n\s+(?:\(\w+\) )?-{1,2}\w", text[found.end() :], maxsplit=1)[0]
-    return frozenset(re.findall(r"['`]([\w-]+)['`]", own))
-
-
 def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
     """Run *argv* in a new session with few variables, and return its exit code and output.
 
@@ -168,22 +160,13 @@ def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
             code = None
         finally:
             if process.returncode is None:
-                _end(process)
-        return Said(code, _text(log))
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(2)
+        begin = max(0, os.fstat(log).st_size - _MOST)
+        return Said(code, os.pread(log, _MOST, begin).decode("utf-8", "replace"))
     except OSError as exc:
         return Said(127, f"{argv[0]}: {exc.strerror}")
     finally:
         os.close(log)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(2)
-
-
-def _text(log: int) -> str:
-    size = os.fstat(log).st_size
-    begin = max(0, size - (1 << 20))
-    return os.pread(log, size - begin, begin).decode("utf-8", "replace").replace("\r", "\n")

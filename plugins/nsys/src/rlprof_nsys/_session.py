@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof import CaptureError
-from rlprof_nsys._report import Found, await_report
-from rlprof_nsys._shared import (
-    BEGINNING,
-    ENDING,
-    IS_OPEN,
-    Word,
-    claim,
-    give,
-    is_alive,
-    join,
-    leave_word,
-    read_word,
-    take_away,
-)
+from rlprof_nsys import _shared
+from rlprof_nsys._processes import is_alive
+from rlprof_nsys._report import REPORT, Found, await_report
+from rlprof_nsys._shared import BEGINNING, ENDING, IS_OPEN, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +22,7 @@ if TYPE_CHECKING:
 _LEAST_S = 1.0
 _BRIEF_S = 0.1
 _ENDED_S = 5.0
-_AGAIN_S = 0.1
-_OTHERS_S = 2.0
-"""How long the self-test of another process may take; such a test leaves no word."""
+_SEEN_S = 10.0
 _POLL_S = 0.05
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
@@ -68,28 +56,22 @@ class Session:
         try:
             if self.is_in_doubt:
                 self._settle(within_s)
-            self._begin(folder, options, end, within_s)
+            self._begin(folder, options, within_s, max(_BRIEF_S, end - time.monotonic()))
         except BaseException:
             self._take_own_away()
             raise
         self._tell(IS_OPEN)
         return None
 
-    def _begin(self, folder: Path, options: Sequence[str], end: float, within_s: float) -> None:
-        patience = min(end, time.monotonic() + _OTHERS_S)
+    def _begin(self, folder: Path, options: Sequence[str], within_s: float, left_s: float) -> None:
         output = f"--output={str(folder / 'report').replace('%', '%%')}"
         args = [f"--session={self.name}", *options, "--force-overwrite=true", output]
-        while True:
-            left = max(_BRIEF_S, end - time.monotonic())
-            said = self.program.call("start", *args, timeout_s=left)
-            if said.code == 0:
-                return
+        said = self.program.call("start", *args, timeout_s=left_s)
+        if said.code != 0:
+            self.is_in_doubt = said.code is None
             if _BUSY in said.text:  # it is collecting, or was just shut down
                 self._see_that_it_is_there(_LEAST_S)
-            if _BUSY not in said.text or not self._is_shared or time.monotonic() >= patience:
-                self.is_in_doubt = said.code is None
-                raise CaptureError(self._refusal("start", said, within_s))
-            time.sleep(_AGAIN_S)
+            raise CaptureError(self._refusal("start", said, within_s))
 
     def stop(self, folder: Path, *, within_s: float) -> Found:
         """Close the window, and return the report once it is whole."""
@@ -102,32 +84,25 @@ class Session:
             left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
         found = await_report(folder, is_done=said.code == 0, within_s=left)
         if said.code != 0 and _IDLE in said.text:
-            found, ended_ns = _ended_by_another(folder, found, ended_ns)
+            found = attrs.evolve(found, why="another process has ended this window")
         elif not found.file and said.code != 0:
             found = Found(why=self._refusal("stop", said, within_s))
         return self._ended(folder, found, ended_ns)
-
-    def end_abandoned(self, *, within_s: float) -> None:
-        """Close the joined window if the process that opened it died."""
-        word = read_word(self.program.folder) if self._is_shared else None
-        if word is not None and not is_alive(word.pid):
-            self._settle(within_s)
-            take_away(self.program.folder, word)
 
     def await_range(self, folder: Path, *, within_s: float) -> Found:
         """Return the report of a range that ended; if no range began, close the window."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
         self._tell(ENDING)
-        report = folder / "report.nsys-rep"
-        while not report.exists() and time.monotonic() < min(end, end - within_s + 10):
-            time.sleep(0.02)
-        if not report.exists():
+        seen_by = time.monotonic() + min(within_s, _SEEN_S)
+        while not (folder / REPORT).exists() and time.monotonic() < seen_by:
+            time.sleep(_POLL_S)
+        if (folder / REPORT).exists():
+            left = max(_LEAST_S, end - time.monotonic())
+            found = await_report(folder, is_done=False, within_s=left)
+        else:
             said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
             self.is_in_doubt = said.code is None
             found = Found(why="nsys did not see the range of the window")
-            return self._ended(folder, found, ended_ns)
-        left = max(_LEAST_S, end - time.monotonic())
-        found = await_report(folder, is_done=False, within_s=left)
         return self._ended(folder, found, ended_ns)
 
     def _settle(self, within_s: float) -> None:
@@ -156,38 +131,29 @@ class Session:
         if "Failed to find session" in said.text or "Connection refused" in said.text:
             return self._gone
         if _BUSY in said.text:
-            return (
-                f"session {self.name} is collecting already: only one process at a time can have "
-                "a window in it, and no process under `nsys profile` can; start each process with "
-                "a separate launcher"
-            )
+            return self._taken(None)
         return f"nsys {verb}: {said.sentence}"
-
-    @property
-    def _is_shared(self) -> bool:
-        """Whether processes can share windows; the launcher has a folder for that."""
-        return bool(self.program.folder)
 
     def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:
         """Join the window *own* if another process opened it; None: open it here."""
-        while self._is_shared:
-            word = read_word(self.program.folder)
+        while self.program.folder:  # else no launcher made the session
+            word = _shared.read_word(self.program.folder)
             if word is None:
                 if own is None:
                     return None
                 own = attrs.evolve(own, state=BEGINNING)
-                if claim(self.program.folder, own):
+                if _shared.claim(self.program.folder, own):
                     self._own = own
                     return None
             elif not is_alive(word.pid):
                 self._settle(max(_ENDED_S, end - time.monotonic()))
-                take_away(self.program.folder, word)
+                _shared.take_away(self.program.folder, word)
                 continue
             elif word.state == IS_OPEN:
                 self.is_in_doubt = False  # nsys collects for the other process
                 if own is None or word.window != own.window or word.pid == own.pid:
                     raise CaptureError(self._taken(word))
-                if join(self.program.folder, word, folder):
+                if _shared.join(self.program.folder, word, folder):
                     return word
             if time.monotonic() >= end:
                 raise CaptureError(self._taken(word))
@@ -197,34 +163,23 @@ class Session:
     def _taken(self, word: Word | None) -> str:
         what = f", {word.window} for {word.who}" if word is not None else ""
         return (
-            f"session {self.name} is collecting already{what}: a session has one window at a time; "
-            "start each process with a separate launcher"
+            f"session {self.name} is collecting already{what}: a session has one window at a time, "
+            "and none under `nsys profile`; start each process with a separate launcher"
         )
 
     def _tell(self, state: str) -> None:
         """Publish the state of this process's window to the others."""
         if self._own is not None:
             self._own = attrs.evolve(self._own, state=state)
-            leave_word(self.program.folder, self._own)
+            _shared.leave_word(self.program.folder, self._own)
 
     def _take_own_away(self) -> None:
         own, self._own = self._own, None
         if own is not None:
-            take_away(self.program.folder, own)
+            _shared.take_away(self.program.folder, own)
 
     def _ended(self, folder: Path, found: Found, ended_ns: int) -> Found:
         """Publish that no window is open, then give the report to all that joined; may be slow."""
         self._take_own_away()
-        give(folder, {"file": found.file, "why": found.why, "ended_ns": ended_ns})
+        _shared.give(folder, {"file": found.file, "why": found.why, "ended_ns": ended_ns})
         return found
-
-
-def _ended_by_another(folder: Path, found: Found, ended_ns: int) -> tuple[Found, int]:
-    """Note that the window was closed before our call, and return when, as far as known."""
-    why = "another process has ended this window"
-    if not found.file:
-        return Found(why=f"{why}, and its report is not here"), ended_ns
-    written_ns = min(ended_ns, (folder / found.file).stat().st_mtime_ns)
-    early_s = (ended_ns - written_ns) / 1e9
-    why = f"{why}, {early_s:.1f} s before this process did"
-    return Found(found.file, "; ".join(filter(None, (why, found.why)))), written_ns

@@ -43,10 +43,6 @@ class Word:
     state: str = IS_OPEN
     """Beginning: nsys was or will be called. Ending: no process can join any more."""
 
-    def is_of_whom(self, other: Word | None) -> bool:
-        """Whether *other* is from the same process and about the same window."""
-        return other is not None and (self.pid, self.folder) == (other.pid, other.folder)
-
 
 def read_word(place: str | Path) -> Word | None:
     """Read the word in the launcher's folder *place*; None: no window is open."""
@@ -61,29 +57,28 @@ def claim(place: str, word: Word) -> bool:
     draft = Path(place) / f".{OPEN}.{os.getpid()}.claim"
     try:
         draft.write_text(json.dumps(attrs.asdict(word)), encoding="utf-8")
-        try:
-            os.link(draft, Path(place) / OPEN)  # atomic, and never replaces another word
-        except FileExistsError:
-            return False
-        finally:
-            draft.unlink()
+        os.link(draft, Path(place) / OPEN)  # atomic, and never replaces another word
+    except FileExistsError:
+        return False
     except OSError:  # no space, or no hard links: no process can join
         return True
+    finally:
+        draft.unlink(missing_ok=True)
     return True
 
 
 def leave_word(place: str, word: Word) -> None:
-    """Replace the word by *word*; do nothing without a launcher's folder."""
-    if place:
-        with suppress(OSError):
-            write_notes(Path(place) / OPEN, attrs.asdict(word))
+    """Replace the word by *word*."""
+    with suppress(OSError):
+        write_notes(Path(place) / OPEN, attrs.asdict(word))
 
 
 def take_away(place: str, word: Word) -> None:
     """Remove *word*, but not the word of another process."""
-    if word.is_of_whom(read_word(place)):
+    left = read_word(place)
+    if left is not None and left.pid == word.pid:
         with suppress(OSError):
-            (Path(place) / OPEN).unlink(missing_ok=True)
+            (Path(place) / OPEN).unlink()
 
 
 def join(place: str, word: Word, folder: Path) -> bool:
@@ -101,12 +96,8 @@ def join(place: str, word: Word, folder: Path) -> bool:
 
 def joined(folder: Path) -> dict[int, Path]:
     """Return the processes that joined the window of *folder*: pid → folder."""
-    found = {}
-    for file in folder.glob(f"{_JOINED}*[0-9]"):
-        said = read_notes(file)
-        with suppress(KeyError, TypeError, ValueError):
-            found[int(said["pid"])] = Path(said["folder"])
-    return found
+    found = map(read_notes, folder.glob(f"{_JOINED}*[0-9]"))
+    return {said["pid"]: Path(said["folder"]) for said in found if said}
 
 
 def give(folder: Path, said: Mapping[str, Any]) -> None:
@@ -118,25 +109,9 @@ def give(folder: Path, said: Mapping[str, Any]) -> None:
             write_notes(other / GIVEN, said)
 
 
-def given(folder: Path) -> Mapping[str, Any] | None:
-    """Return the notes on the report that was put into *folder*; None: there are none yet."""
-    return read_notes(folder / GIVEN) or None
-
-
-def is_alive(pid: int) -> bool:
-    """Whether process *pid* is alive on this host; a zombie is not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except OSError:
-        return False
-    return state not in (b"Z", b"X")
-
-
 def link(file: Path, target: Path) -> None:
-    """Hard-link *file* to *target*; on another disk, copy it."""
-    with suppress(OSError):
-        if file.samefile(target):
-            return
+    """Hard-link *file* as *target*; on another disk, copy it."""
+    target.unlink(missing_ok=True)
     try:
         os.link(file, target)
     except OSError:  # on another disk

@@ -35,16 +35,6 @@ class Share:
     only: int | None = None
     without: frozenset[int] = frozenset()
 
-    def condition(self, columns: frozenset[str]) -> str:
-        """Return it as an SQL condition on *columns*; empty: no condition is needed."""
-        whose = next((name for name in ("globalTid", "globalPid") if name in columns), "")
-        pid = f"({whose} >> {PID_SHIFT} & {THREAD})"
-        if whose and self.only is not None:
-            return f"{pid} = {self.only}"
-        if whose and self.without:
-            return f"{pid} NOT IN ({', '.join(map(str, sorted(self.without)))})"
-        return ""
-
 
 class Tables:
     """The tables of one report, with the events of *share* in it."""
@@ -68,13 +58,24 @@ class Tables:
             self._columns[table] = frozenset(name for (name,) in rows)
         return self._columns[table]
 
+    def condition(self, table: str) -> str:
+        """Return the share as an SQL condition on *table*; empty: no condition is needed."""
+        share, columns = self._share, self.columns(table)
+        whose = next((name for name in ("globalTid", "globalPid") if name in columns), "")
+        pid = f"({whose} >> {PID_SHIFT} & {THREAD})"
+        if whose and share.only is not None:
+            return f"{pid} = {share.only}"
+        if whose and share.without:
+            return f"{pid} NOT IN ({', '.join(map(str, share.without))})"
+        return ""
+
     def events(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
         """Yield the rows that overlap the session, the earliest first.
 
         nsys also writes older rows, for example that it traced a library from process start on.
         """
         reach = '("start" >= 0 OR "end" > 0)'
-        chosen = [reach, where, self._share.condition(self.columns(table))]
+        chosen = [reach, where, self.condition(table)]
         yield from self.rows(table, *columns, where=" AND ".join(filter(None, chosen)))
 
     def rows(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
@@ -142,11 +143,6 @@ class Tables:
                 " AND globalTid IS NOT NULL",
                 (PID_SHIFT,),
             )
-
-    def holds(self, pid: int) -> bool:
-        """Whether events of process *pid* belong to the share."""
-        only = self._share.only
-        return pid not in self._share.without and only in (None, pid)
 
     def launch(self, global_pid: int | None, correlation: int | None) -> tuple[int, int] | None:
         """Return the start and thread of a launching call; None: the report does not have it."""

@@ -52,10 +52,8 @@ def leave_children_alone(environ: MutableMapping[str, str]) -> None:
         del environ[name]
     for name in ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LD_PRELOAD"):
         libraries = re.split(r"[:\s]+", environ.get(name, ""))
-        kept = [library for library in libraries if library and not _LIBRARY.search(library)]
-        if len(kept) == len([library for library in libraries if library]):
-            continue
-        if kept:
+        kept = [library for library in libraries if not _LIBRARY.search(library)]
+        if kept != libraries:
             environ[name] = ":".join(kept)
-        else:
+        if not environ.get(name, "unset"):
             del environ[name]

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlprof_nsys._arguments import LAUNCHER, Asked
-from rlprof_nsys._keeper import Life, keep
+from rlprof_nsys._keeper import keep
 from rlprof_nsys._launch import START_S
 from rlprof_nsys._mark import MARK, Mark
 
@@ -73,13 +73,13 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
     if session:
         return {}, f"the process is already in nsys session {session}; start it with one launcher"
     try:
-        life = Life.of(os.getpid())
+        pid = os.getpid()
         answer, say = os.pipe()
         child = os.fork()
     except OSError as exc:
         return {}, f"cannot start the keeper of nsys: {exc.strerror or exc}"
     if child == 0:
-        _begin_to_keep(asked, say, life)
+        _begin_to_keep(asked, say, pid)
     os.close(say)
     os.waitpid(child, 0)
     said = _read_answer(answer)
@@ -87,12 +87,12 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
     return said.get("environ", {}), said.get("why", "")
 
 
-def _begin_to_keep(asked: Asked, say: int, life: Life) -> NoReturn:
+def _begin_to_keep(asked: Asked, say: int, pid: int) -> NoReturn:
     """Become the keeper: not a child of the program, which may wait for all its children."""
     try:
         os.setsid()
         if os.fork() == 0:
-            keep(asked, say, life)
+            keep(asked, say, pid)
     finally:  # after any error, this copy of the launcher must not continue
         os._exit(0)
 
