@@ -1,17 +1,23 @@
-"""A program under `nsys launch`, driven from a test, without code of ours."""
+"""A program under `nsys launch` without code of ours; training as a config says; what is left."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import attrs
 
-QUIET = ("--sample=none", "--cpuctxsw=none")
+import rlprof
+
+TRAINING = str(Path(__file__).parent / "training.py")
 
 
 @attrs.define(eq=False)
@@ -23,36 +29,31 @@ class Launched:
     child: subprocess.Popen
     env: dict[str, str]
 
-    def tell(self, line):
-        """Tell the program to do something, and return what it answers."""
-        self.child.stdin.write(line + "\n")
-        self.child.stdin.flush()
-        return self.child.stdout.readline().strip()
-
-    def start(self, report, timeout_s=60):
-        """Open a window that will be *report*.
+    def record(self, folder, line):
+        """Record what the program does when it is told *line*.
 
         `nsys start` returns up to a few ms before the program's ranges are seen, now and then.
         """
-        self._call(timeout_s, "start", *QUIET, "--force-overwrite=true", "-o", str(report))
+        quiet = "--sample=none", "--cpuctxsw=none", "--force-overwrite=true"
+        self._call("start", *quiet, "-o", str(folder / "report"))
         time.sleep(0.1)
+        self.child.stdin.write(f"{line}\n")
+        self.child.stdin.flush()
+        self.child.stdout.readline()
+        self._call("stop")
 
-    def stop(self, timeout_s=60):
-        """Close the window; its report is there afterwards."""
-        self._call(timeout_s, "stop")
-
-    def _call(self, timeout_s, verb, *argv):
+    def _call(self, verb, *argv):
         argv = [self.nsys, verb, f"--session={self.session}", *argv]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, env=self.env)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=self.env)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager
-def launched(nsys, script, folder, *, trace="nvtx", python=sys.executable):
+def launched(nsys, script, folder, trace):
     """Run the program *script* under *nsys*; it says `ready` first, and ends at end of file."""
     env = {**os.environ, "TMPDIR": str(folder)}
     session = f"t{uuid.uuid4().hex[:12]}"
-    argv = [nsys, "launch", f"--session-new={session}", f"--trace={trace}", python, str(script)]
+    argv = [nsys, "launch", f"--session-new={session}", f"--trace={trace}", sys.executable, script]
     pipe = subprocess.PIPE
     child = subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, env=env, text=True)
     try:
@@ -63,3 +64,95 @@ def launched(nsys, script, folder, *, trace="nvtx", python=sys.executable):
             child.communicate(timeout=60)
         finally:
             child.kill()
+
+
+def parted(nsys, home):
+    """Lay the program out below *home* as Debian does, without its importer."""
+    there = home / "usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64"
+    there.mkdir(parents=True)
+    for file in Path(nsys).resolve().parent.iterdir():
+        if file.name == "nsys":  # it looks for its importer beside where it really is
+            shutil.copy(file, there)
+        else:
+            (there / file.name).symlink_to(file)
+    return str(there / "nsys")
+
+
+def train(nsys, home, *, wrapped=True, cwd=None, options=None, **asked):
+    """Train below *home*, under *nsys* as the config's launch says."""
+    home.mkdir()
+    options = {"nsys": nsys, "trace": ["nvtx"], "start_s": 30, **(options or {})}
+    limits = {"start_timeout_s": 60}  # a busy host may take longer than the default
+    config = {
+        "tool": "nsys", "steps": [1], "roles": {"actor": {}}, "tools": {"nsys": options},
+        "limits": limits,
+    }  # fmt: skip
+    prefix = rlprof.launch(config, role="actor", rank=0).argv_prefix if wrapped else ()
+    asked = json.dumps({**asked, "options": options, "limits": limits})
+    temp = home / "tmp"
+    temp.mkdir()
+    with (home / "said").open("w") as said:
+        return subprocess.run(
+            [*prefix, sys.executable, TRAINING, str(home), asked], stdout=said, stderr=said,
+            cwd=cwd, env={**os.environ, "TMPDIR": str(temp)}, timeout=300,
+        )  # fmt: skip
+
+
+def result(home):
+    """Return what training said at its end."""
+    file = home / "result.json"
+    assert file.exists(), (home / "said").read_text()[-4000:]
+    return json.loads(file.read_text())
+
+
+def captures(home):
+    (run,) = (home / "runs").iterdir()
+    return rlprof.read(run).captures
+
+
+def states(home):
+    return [capture.state for capture in captures(home)]
+
+
+def reports(home):
+    """Return the reports, in the order of their windows."""
+    return sorted((home / "runs").rglob("*.nsys-rep"), key=str)
+
+
+def tables_of(nsys, report):
+    """Return the SQLite of *report*."""
+    tables = report.with_suffix(".test.sqlite")
+    subprocess.run(
+        [nsys, "export", "-q", "true", "-f", "true", "-t", "sqlite", "-o", str(tables), report],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    return tables
+
+
+def ranges(nsys, report):
+    """Return text and payload of the ranges of *report*, but those of a window."""
+    with closing(sqlite3.connect(tables_of(nsys, report))) as found:
+        return found.execute(
+            "SELECT coalesce(e.text, s.value), e.int64Value FROM NVTX_EVENTS e "
+            "LEFT JOIN StringIds s ON s.id = e.textId WHERE e.eventType = 59 ORDER BY e.start"
+        ).fetchall()
+
+
+def is_clean(home, *, folders=True):
+    """Whether neither a process nor a folder of nsys is left, soon after the end."""
+    end = time.monotonic() + 60
+    while (left := _processes_below(home)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return not left and not (folders and list((home / "tmp").glob("rlprof-nsys*")))
+
+
+def _processes_below(home):
+    """Return what is alive and was born with a folder of *home* as its TMPDIR."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"TMPDIR={home}/tmp".encode() in file.read_bytes():
+                found.append((file.parent / "cmdline").read_bytes())
+        except OSError:
+            continue
+    return found

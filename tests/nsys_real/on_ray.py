@@ -1,4 +1,4 @@
-"""Three actors on three raylets, each under nsys: `on_ray.py HOME NSYS`."""
+"""Two actors of Ray, each under nsys: `on_ray.py HOME NSYS`."""
 
 from __future__ import annotations
 
@@ -11,23 +11,15 @@ from pathlib import Path
 class Actor:
     """A rank that counts."""
 
-    def __init__(self, rank: int) -> None:
-        self.rank = rank
-
     def update(self) -> float:
-        return sum(number**0.5 for number in range(10_000)) + self.rank
+        return sum(number**0.5 for number in range(10_000))
 
-    def facts(self) -> dict:
-        return {
-            "pid": os.getpid(),
-            "executable": sys.executable,
-            "under_nsys": "NSYS_PROFILING_SESSION_ID" in os.environ,
-        }
+    def facts(self) -> list:
+        return [sys.executable, "NSYS_PROFILING_SESSION_ID" in os.environ]
 
 
 def main(home: Path, nsys: str) -> None:
     import ray
-    from ray.cluster_utils import Cluster
 
     import rlprof
     import rlprof_ray
@@ -39,38 +31,25 @@ def main(home: Path, nsys: str) -> None:
         "tools": {"nsys": {"nsys": nsys, "trace": ["nvtx"], "start_s": 30}},
         "limits": {"start_timeout_s": 60},
     }  # fmt: skip
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"n0": 1}})
-    for number in (1, 2):
-        cluster.add_node(num_cpus=2, resources={f"n{number}": 1})
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+    ray.init(num_cpus=2, log_to_driver=False, logging_level="error")
     try:
         fleet = rlprof_ray.Fleet(config)
-        actors = [
-            ray.remote(Actor)
-            .options(resources={f"n{rank}": 1}, runtime_env=fleet.launch("actor", rank).runtime_env)
-            .remote(rank)
-            for rank in range(3)
-        ]
-        said = ray.get([actor.facts.remote() for actor in actors], timeout=120)
-        values = []
+        launches = [fleet.launch("actor", rank).runtime_env for rank in range(2)]
+        actors = [ray.remote(Actor).options(runtime_env=one).remote() for one in launches]
+        facts = ray.get([actor.facts.remote() for actor in actors], timeout=120)
         with fleet:
             fleet.attach(actor=actors)
             for _ in fleet.steps(range(1, 3)):
                 with fleet.phase("update"):
-                    values.append(ray.get([actor.update.remote() for actor in actors]))
-        found = rlprof.read(fleet.run_dir)
-        told = [
-            {"who": str(one.target), "window": one.window.id, "state": one.state,
-             "notes": list(one.notes), "unsupported": dict(one.unsupported)}
-            for one in found.captures
-        ]  # fmt: skip
-        result = {"facts": said, "captures": told, "values": values}
+                    values = ray.get([actor.update.remote() for actor in actors])
+        told = [(str(one.target), one.window.id, one.state)
+                for one in rlprof.read(fleet.run_dir).captures]  # fmt: skip
+        result = {"facts": facts, "captures": told, "values": values}
         (home / "result.json").write_text(json.dumps(result))
         for actor in actors:
             ray.kill(actor)
     finally:
         ray.shutdown()
-        cluster.shutdown()
 
 
 if __name__ == "__main__":

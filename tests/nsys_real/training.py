@@ -1,7 +1,4 @@
-"""Training in miniature, seeded, recorded as its arguments say: `training.py HOME CONFIG`.
-
-It writes what it has learned, and what became of each window, to `HOME/result.json`.
-"""
+"""Training in miniature, seeded: `training.py HOME CONFIG` writes HOME/result.json."""
 
 from __future__ import annotations
 
@@ -47,14 +44,8 @@ def main(home: Path, asked: dict) -> None:
                 if step == asked.get("breaks_in"):
                     _break(asked["by"], home)
             counts.append(spans)
-    child = subprocess.run([sys.executable, "-c", "print('alive')"], capture_output=True)
-    result = {
-        "child": child.stdout.decode(),
-        "weights": [weight.hex() for weight in weights],
-        "spans": counts,
-    }
-    if prof.run_dir is not None:
-        result["run"] = str(prof.run_dir)
+    child = subprocess.check_output([sys.executable, "-c", "print('alive')"], text=True)
+    result = {"child": child, "weights": [one.hex() for one in weights], "spans": counts}
     (home / "result.json").write_text(json.dumps(result))
 
 
