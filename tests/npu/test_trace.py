@@ -13,14 +13,10 @@ from rlprof_npu._trace import finish
 AT = 1_795_380_511_000_000_000
 
 
-def us(ns):
-    """Write a time as torch_npu does."""
-    return f"{ns // 1000}.{ns % 1000:03d}"
-
-
 def span(name, begin, dur=1.0, **more):
-    """Return an event that begins *begin* ns after AT."""
-    return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": us(AT + begin), "dur": dur, **more}
+    """Return an event that begins *begin* ns after AT, with its time as torch_npu writes it."""
+    ts = f"{(AT + begin) // 1000}.{begin % 1000:03d}"
+    return {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, **more}
 
 
 def finished(tmp_path, text, marks=()):
@@ -59,23 +55,19 @@ def test_marks_move_the_clock(tmp_path):
     )
 
 
-def test_an_event_cut_in_two_is_left_out(tmp_path):
-    """Of a file cut anywhere, the whole events are kept."""
-    text = json.dumps([span("a", 0), span("b", 10)])
+@pytest.mark.parametrize(
+    ("text", "dropped", "is_cut"),
+    [
+        (json.dumps([span("a", 0), span("b", 10)])[:-20], 1, True),
+        ([span("a", 0), 7, {"name": "x"}, {"ph": "X"}, span("z", 0, ts="0.000"), ""], 5, False),
+    ],
+    ids=["cut", "odd"],
+)
+def test_what_is_no_event_is_left_out_and_counted(tmp_path, text, dropped, is_cut):
+    """An event cut in two, entries without phase or time, and times that are none."""
+    found, trace = finished(tmp_path, text)
 
-    found, trace = finished(tmp_path, text[:-20])
-
-    assert found.truncated
-    assert [one["name"] for one in trace["traceEvents"]] == ["a"]
-
-
-def test_what_is_no_event_is_left_out_and_counted(tmp_path):
-    """Entries without phase or time, and times that are none, are dropped, and said to be."""
-    events = [span("a", 0), 7, {"name": "x"}, {"ph": "X", "name": "y"}, span("z", 0, ts="0.000")]
-
-    found, trace = finished(tmp_path, [*events, "no event"])
-
-    assert (found.events, found.dropped) == (1, 5)
+    assert (found.events, found.dropped, found.truncated) == (1, dropped, is_cut)
     assert [one["name"] for one in trace["traceEvents"]] == ["a"]
 
 

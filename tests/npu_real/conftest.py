@@ -20,13 +20,10 @@ BOUND_S = 120
 
 def pytest_configure():
     """Say how these tests are started, where the libraries they need are not there."""
-    if not any((Path(one) / "libascendcl.so").exists() for one in _places()):
+    places = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    if not any((Path(one) / "libascendcl.so").exists() for one in places):
         message = "the libraries that stand in for CANN are not in LD_LIBRARY_PATH; make test-npu"
         raise pytest.UsageError(message)
-
-
-def _places():
-    return os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
 
 
 @attrs.frozen
@@ -61,23 +58,18 @@ def _msprof(tmp_path_factory):
 def _drive(tmp_path_factory, msprof):
     """Return a function that runs a program: `program(config)` in tests/npu_real/programs.py."""
 
-    def drive(program, options=None, *, env=None, with_msprof=True, home=None, **more):
+    def drive(program, options, *, env, home=None, **more):
         home = home or tmp_path_factory.mktemp(program)
         config = {
-            "run_dir": str(home / "runs"),
-            "scratch_dir": str(home / "scratch"),
-            "tool": "npu",
-            "steps": [2],
-            "roles": {"actor": {"ranks": "all"}},
-            "tools": {"npu": options or {}},
-            **more,
-        }
-        log = home / f"reached-{(env or {}).get('RANK', 0)}"
-        path = f"{msprof}{os.pathsep}" if with_msprof else ""
-        own = {"STAND_IN_LOG": str(log), "PATH": f"{path}{os.environ['PATH']}"}
+            "run_dir": str(home / "runs"), "scratch_dir": str(home / "scratch"),
+            "tool": "npu", "steps": [2], "roles": {"actor": {"ranks": "all"}},
+            "tools": {"npu": options}, **more,
+        }  # fmt: skip
+        log = home / f"reached-{env.get('RANK', 0)}"
+        own = {"STAND_IN_LOG": str(log), "PATH": f"{msprof}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(
             [sys.executable, "-m", "tests.npu_real.programs", program, json.dumps(config)],
-            cwd=ROOT, env=os.environ | own | (env or {}), text=True, timeout=BOUND_S,
+            cwd=ROOT, env=os.environ | own | env, text=True, timeout=BOUND_S,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         reached = log.read_text().splitlines() if log.exists() else []

@@ -21,25 +21,11 @@ def train(config):
         for step in prof.steps(range(1, 4)):
             with prof.phase("update_actor"), prof.phase('inner "phase"'):
                 began = time.time_ns()
-                _work(torch, OPERATORS)
+                values = torch.ones(4)
+                for _ in range(OPERATORS):
+                    values = values + 1
                 print("worked", began, time.time_ns(), flush=True)
                 time.sleep(0.5 * (step == 2))  # the stand-in for msprof puts its kernels there
-
-
-def be_killed(config):
-    """Be killed as a window ends: torch_npu has written events, and not what it writes last.
-
-    A process killed earlier often leaves nothing: torch_npu 2.13 writes its first events to disk
-    before the end in about half of all runs.
-    """
-    torch = _torch()
-    from torch_npu.profiler.profiler_interface import _ProfInterface
-
-    _ProfInterface._dump_profiler_info = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-    prof = rlprof.open(config, role="actor", rank=0, world_size=1)
-    prof.step(2)
-    with prof.phase("update_actor"):
-        _work(torch, OPERATORS)
 
 
 def misuse(config):
@@ -85,12 +71,6 @@ def _torch():
     import torch_npu  # noqa: F401 -- as training does
 
     return torch
-
-
-def _work(torch, rounds):
-    values = torch.ones(4)
-    for _ in range(rounds):
-        values = values + 1
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ cluster` and MindStudio Insight find them.
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import attrs
 from rlprof import Artifact, CaptureError
 from rlprof_npu import _cluster, _raw, _trace
 from rlprof_npu._analysis import analyse, missing_of
-from rlprof_npu._notes import read_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,24 +25,25 @@ if TYPE_CHECKING:
 _FORMATS = {".csv": "csv", ".json": "json", ".db": "sqlite"}
 _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*")
 """The parts of torch_npu's folder that are useful after the analysis."""
+_KILLED = "the process ended before the window did; these are the raw data that were on disk"
 
 
 def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Make artifacts of the raw data in *folder*; note what is missing."""
-    notes = read_notes(folder)
+    notes: dict[str, Any] = json.loads((folder / _raw.NOTES).read_bytes())
     made = _raw.find_folder(folder)
     said, lost = list(notes.get("said", ())), list(notes.get("missing", ()))
     if made is None:
         raise CaptureError("; ".join(lost) or "torch_npu left no raw data")
-    if "has_ended" not in notes:
-        lost.append(_revive(made, notes))
-    elif not _raw.give_rank(made, notes["rank"]):
-        _raw.rebuild_info(made, notes)
     found: list[Artifact] = []
-    is_analysed = notes["analysis"] == "after"
+    failures = [] if "has_ended" in notes else [_KILLED]
+    if not failures:
+        _raw.give_rank(made, notes["rank"])
+    is_analysed = notes["analysis"] == "after" and not failures
     if is_analysed:
-        made, failures = _analysed(made, notes)
-        lost += failures
+        failures = _analysed(made, notes)
+    lost += failures
+    if is_analysed:
         if "text" in notes["export_type"]:
             found += _trace_of(capture, made, out, notes=notes, lost=lost, said=said)
         kept = {path for pattern in _KEPT for path in made.glob(pattern)}
@@ -50,7 +51,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         if not found and not any(_raw.OUTPUT in path.parts for path in files):
             raise CaptureError("; ".join(lost) or "the analysis left nothing")
     else:
-        failures, files = [], sorted(made.rglob("*"))
+        files = sorted(made.rglob("*"))
     tree = f"{capture.stem}_{_raw.stamp_of(made)}_ascend_pt"
     names = _copy(made, files, out / tree)
     command, problem = _cluster.join(capture, out, tree, names)
@@ -65,37 +66,16 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     return [attrs.evolve(first, note=note, command="" if failures else command), *rest]
 
 
-def _revive(made: Path, notes: dict[str, Any]) -> str:
-    """Make what a killed process left readable; say what it is."""
-    if "start_info" not in notes:
-        raise CaptureError("the process ended while torch_npu started to record")
-    if not _raw.host_bytes(made) and _raw.device_folder(made) is None:
-        raise CaptureError(
-            "the process ended before torch_npu wrote anything to disk; its events were in memory"
-        )
-    _raw.rebuild_info(made, notes)
-    return "the process ended before the window did; it holds what was on disk by then"
-
-
-def _analysed(made: Path, notes: dict[str, Any]) -> tuple[Path, list[str]]:
-    """Run the analysis; return where its files are, and what is missing there."""
+def _analysed(made: Path, notes: dict[str, Any]) -> list[str]:
+    """Run the analysis; return what is missing."""
     applied, exports = notes["applied"], notes["export_type"]
     wanted = [
         one for one in applied["activities"] if one != "npu" or _raw.device_folder(made) is not None
     ]
     why = analyse(made, notes["timeout_s"])
     missing = missing_of(made, activities=wanted, level=applied["level"], exports=exports)
-    if not missing and not why:
-        return made, []
-    failure = f"torch_npu's analysis failed: {'; '.join(filter(None, [why, *missing]))}"
-    if "has_ended" in notes or set(wanted) != {"cpu", "npu"} or not _raw.host_bytes(made):
-        return made, [failure]
-    # CANN cannot read what a killed process left of the device; the host's part can be read.
-    alone = _raw.host_alone(made, notes)
-    why = analyse(alone, notes["timeout_s"])
-    if why or missing_of(alone, activities=["cpu"], level="none", exports=exports):
-        return made, [failure, f"and again for the host alone: {why}"]
-    return alone, [failure, "the host alone is here"]
+    wrong = "; ".join(filter(None, [why, *missing]))
+    return [f"torch_npu's analysis failed: {wrong}"] if wrong else []
 
 
 def _trace_of(

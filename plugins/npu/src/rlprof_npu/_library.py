@@ -19,18 +19,11 @@ if TYPE_CHECKING:
     from rlprof_npu._options import NpuOptions
 
 _OTHERS = {
-    **dict.fromkeys(
-        ("PROFILING_MODE", "PROFILER_SAMPLECONFIG"),
-        "msprof records this process, and torch_npu would record nothing without saying so",
-    ),
-    **dict.fromkeys(
-        ("MSMONITOR_USE_DAEMON", "KINETO_USE_DAEMON"),
-        "msmonitor may start a profiler at any time, and two lose data",
-    ),
-    "PROF_CONFIG_PATH": "torch_npu's dynamic_profile may start a profiler at any time, and two "
-    "lose data",
-}
-"""Variables that announce another profiler, and the effect of that profiler."""
+    "PROFILING_MODE": "msprof", "PROFILER_SAMPLECONFIG": "msprof",
+    "MSMONITOR_USE_DAEMON": "msmonitor", "KINETO_USE_DAEMON": "msmonitor",
+    "PROF_CONFIG_PATH": "torch_npu's dynamic_profile",
+}  # fmt: skip
+"""Variables that announce another profiler. Beside msprof, torch_npu records nothing silently."""
 
 
 def import_library() -> Any:
@@ -66,9 +59,11 @@ def _cause(exc: BaseException) -> str:
 def refuse_beside_others(env: Mapping[str, str] | None = None) -> None:
     """Raise CaptureError where another profiler has the device, or may take it at any time."""
     env = os.environ if env is None else env
-    for name, why in _OTHERS.items():
+    for name, who in _OTHERS.items():
         if env.get(name, "") not in ("", "0"):
-            raise CaptureError(f"{name} is set, so {why}; unset {name} for this run")
+            raise CaptureError(
+                f"{name} is set, so {who} may record too, and two lose data; unset it for this run"
+            )
 
 
 def is_recording(torch: Any) -> bool:
@@ -92,42 +87,36 @@ def experimental(profiler: Any, options: NpuOptions) -> tuple[dict[str, Any], di
         "l2_cache": options.l2_cache,
         "op_attr": options.op_attr,
         "record_op_args": options.record_op_args,
-        "gc_detect_threshold": options.gc_detect_threshold,
         "host_sys": [_member(profiler, "HostSystem", name.upper()) for name in options.host_sys],
         "sys_io": options.sys_io,
         "sys_interconnection": options.sys_interconnection,
         "mstx" if "mstx" in known else "msprof_tx": options.has_marks,
         "mstx_domain_include": list(include) if options.mstx_domain_include else [],
         "mstx_domain_exclude": list(options.mstx_domain_exclude),
+        "aic_metrics": _member(profiler, "AiCMetrics", options.metrics),
     }
+    if options.gc_detect_threshold is not None:
+        asked["gc_detect_threshold"] = options.gc_detect_threshold
     asked = {name: value for name, value in asked.items() if _is_asked(value)}
     why = f"this torch_npu, {sys.modules['torch_npu'].__version__}, cannot; a later one may"
-    lacks = {name: why for name in asked if name not in known}
-    if None in asked.get("host_sys", ()):
-        asked["host_sys"] = [one for one in asked["host_sys"] if one is not None]
-        lacks["host_sys"] = why
-    metrics = _member(profiler, "AiCMetrics", options.metrics)
-    if metrics is None:
-        lacks["aic_metrics"] = why
-    else:
-        asked["aic_metrics"] = metrics
+    lacks = {name: why for name in asked if name not in known or None in _listed(asked[name])}
+    exports = [getattr(profiler.ExportType, name.capitalize()) for name in options.export_type]
     fields = {
         "profiler_level": getattr(profiler.ProfilerLevel, LEVELS[options.level]),
-        "export_type": _exports(profiler, options),
+        "export_type": exports[0] if len(exports) == 1 else exports,  # the older ones take no list
         "data_simplification": True,
         **asked,
     }
-    lacks = {"mstx" if name == "msprof_tx" else name: why for name in lacks}
-    return {name: value for name, value in fields.items() if name in known}, lacks
+    fields = {name: value for name, value in fields.items() if name in known and name not in lacks}
+    return fields, {"mstx" if name == "msprof_tx" else name: why for name in lacks}
 
 
 def _is_asked(value: Any) -> bool:
-    return value is not False and value is not None and value != []  # 0 means all collections
+    return value is not False and value != []  # 0 means all collections
 
 
-def _exports(profiler: Any, options: NpuOptions) -> Any:
-    members = [getattr(profiler.ExportType, name.capitalize()) for name in options.export_type]
-    return members[0] if len(members) == 1 else members  # the older ones take no list
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _member(profiler: Any, kind: str, name: str) -> Any:

@@ -5,7 +5,6 @@ torch_npu resets values that it rejects and continues, so all are checked here, 
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,8 @@ METRICS = (
 )  # fmt: skip
 EXPORTS = ("text", "db")
 HOST_SYSTEMS = ("cpu", "mem", "disk", "network", "osrt", "numa")
+_OF_DEVICE = ("l2_cache", "op_attr", "record_op_args", "host_sys", "sys_io", "sys_interconnection",
+              "mstx", "mstx_domain_include", "mstx_domain_exclude")  # fmt: skip
 DOMAIN = "rlprof"
 """The mstx domain of our ranges."""
 
@@ -76,15 +77,6 @@ def _number(what: str, least: float, value: Any) -> float:
     return float(value)
 
 
-def _domains(value: Any) -> tuple[str, ...]:
-    """Read names of mstx domains; CANN takes ASCII of up to 255 characters, between commas."""
-    items = value if isinstance(value, (list, tuple)) else [value]
-    for item in items:
-        if not isinstance(item, str) or not re.fullmatch(r"[!-+\--~][ -+\--~]{0,254}", item):
-            raise ValueError(f"expected names of mstx domains, in ASCII, got {item!a}")
-    return tuple(dict.fromkeys(items))
-
-
 def _field(parse: Callable[[Any], Any], default: Any = None) -> Any:
     return attrs.field(default=default, metadata={"parse": parse})
 
@@ -113,9 +105,9 @@ class NpuOptions:
     sys_interconnection: bool = False
     mstx: bool | None = None
     """Record marks, including those of phases; default: if the device is recorded."""
-    mstx_domain_include: tuple[str, ...] = _field(_domains, ())
+    mstx_domain_include: tuple[str, ...] = ()
     """Record only these domains; our domain `rlprof` is always included."""
-    mstx_domain_exclude: tuple[str, ...] = _field(_domains, ())
+    mstx_domain_exclude: tuple[str, ...] = ()
     analysis: str = _field(_analysis, "after")
     """`after`: torch_npu's analysis runs after the window, in a separate process; `none`: the raw
     data are kept for an analysis elsewhere."""
@@ -147,47 +139,32 @@ class NpuOptions:
 
 def conflicts(options: NpuOptions) -> list[str]:
     """List what torch_npu would silently leave out, because of other options."""
-    found = []
-    has_npu, has_cpu = ("npu" in options.activities), ("cpu" in options.activities)
-    device = {
-        "level": options.level != "0",
-        "aic_metrics": options.aic_metrics not in (None, "AiCoreNone"),
-        "mstx": bool(options.mstx),
-        **{
-            name: bool(getattr(options, name))
-            for name in ("l2_cache", "op_attr", "record_op_args", "host_sys", "sys_io",
-                         "sys_interconnection", "mstx_domain_include", "mstx_domain_exclude")
-        },
+    metrics = None if options.aic_metrics == "AiCoreNone" else options.aic_metrics
+    device = ["level"] if options.level != "0" else []
+    device += ["aic_metrics"] if metrics else []
+    device += [name for name in _OF_DEVICE if getattr(options, name)]
+    host = [one for one in options.contents if one in ("shapes", "module", "stack")]
+    host += [] if options.gc_detect_threshold is None else ["gc_detect_threshold"]
+    include, exclude = options.mstx_domain_include, options.mstx_domain_exclude
+    wrong = {
+        f"only with the device it records {', '.join(device)}; add npu to contents":
+            device and "npu" not in options.activities,
+        f"only with the host it records {', '.join(host)}; add cpu to contents":
+            host and "cpu" not in options.activities,
+        f"aic_metrics {metrics} is recorded from level 1 on; set level: 1":
+            metrics and options.level not in "12",
+        "level none records marks alone; leave mstx on, or set level: 0":
+            options.level == "none" and options.mstx is False,
+        "mstx is off, so it has no domains to choose; leave mstx on":
+            (include or exclude) and options.mstx is False,
+        "mstx_domain_include and mstx_domain_exclude exclude each other; give one":
+            include and exclude,
+        "op_attr is written into a db only; set export_type: [text, db]":
+            options.op_attr and "db" not in options.export_type,
+        "op_attr is not recorded at level none; set level: 0":
+            options.op_attr and options.level == "none",
     }  # fmt: skip
-    if not has_npu:
-        asked = [name for name, is_asked in device.items() if is_asked]
-        found += _without(asked, "the device", "npu")
-    if not has_cpu:
-        host: list[str] = [one for one in options.contents if one in ("shapes", "module", "stack")]
-        host += ["gc_detect_threshold"] if options.gc_detect_threshold is not None else []
-        found += _without(host, "the host", "cpu")
-    if device["aic_metrics"] and options.level not in "12":
-        found.append(f"aic_metrics {options.aic_metrics} is recorded from level 1 on; set level: 1")
-    if options.level == "none" and options.mstx is False:
-        found.append("level none records marks alone; leave mstx on, or set level: 0")
-    domains = options.mstx_domain_include or options.mstx_domain_exclude
-    if domains and options.mstx is False:
-        found.append("mstx is off, so it has no domains to choose; leave mstx on")
-    if options.mstx_domain_include and options.mstx_domain_exclude:
-        found.append("mstx_domain_include and mstx_domain_exclude exclude each other; give one")
-    if options.op_attr and "db" not in options.export_type:
-        found.append("op_attr is written into a db only; set export_type: [text, db]")
-    if options.op_attr and options.level == "none":
-        found.append("op_attr is not recorded at level none; set level: 0")
-    return found
-
-
-def _without(asked: list[str], what: str, word: str) -> list[str]:
-    """Say in one sentence which options lack *word*."""
-    if not asked:
-        return []
-    verb = "is" if len(asked) == 1 else "are"
-    return [f"{', '.join(asked)} {verb} recorded with {what}; add {word} to contents"]
+    return [words for words, is_wrong in wrong.items() if is_wrong]
 
 
 _HEAVIEST = ("stack", "module", "shapes", "memory")

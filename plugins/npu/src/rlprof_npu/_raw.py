@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CLOCK_MARK = "rlprof.clock"
+NOTES = "npu.json"
+"""Next to torch_npu's folder: requested and applied options, marks, and how the window ended."""
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 
 _DEVICE = re.compile(r"PROF_\d+_\d+_[0-9a-zA-Z]+")
@@ -22,6 +23,13 @@ _INFO = re.compile(r"profiler_info(?:_\d+)?\.json")
 _STAMP = re.compile(r"_(\d{14,20})_ascend_pt$")
 _ERROR = re.compile(r"\[ERROR\](?:[^\n]*?\.py:)?([^\n]*)")
 _LONGEST = 300
+
+
+def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:
+    """Replace the notes in *folder*."""
+    draft = folder / f"{NOTES}.tmp"
+    draft.write_text(json.dumps(notes))
+    draft.rename(folder / NOTES)
 
 
 def first_error(text: str) -> str:
@@ -72,55 +80,16 @@ def _info_of(made: Path) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
-def give_rank(made: Path, rank: int) -> bool:
+def give_rank(made: Path, rank: int) -> None:
     """Write *rank* into `profiler_info` and its name, by which cluster tools know ranks.
 
-    torch_npu takes the process' rank in its job; ours is that in its role. False: there is no
-    `profiler_info` that can be read.
+    torch_npu takes the process' rank in its job; ours is that in its role.
     """
     path = _info_of(made)
-    try:
-        info: Any = None if path is None else json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        info = None
-    if path is None or not isinstance(info, dict):
-        return False
-    _write(made, {**info, "rank_id": str(rank)}, rank)
-    return True
-
-
-def host_alone(made: Path, notes: Mapping[str, Any]) -> Path:
-    """Return a folder next to *made* with the host's part of it, for torch_npu to read."""
-    alone = made.parent / "host" / made.name
-    shutil.rmtree(alone, ignore_errors=True)
-    shutil.copytree(made / "FRAMEWORK", alone / "FRAMEWORK")
-    rebuild_info(alone, notes, host_only=True)
-    return alone
-
-
-def rebuild_info(made: Path, notes: Mapping[str, Any], *, host_only: bool = False) -> None:
-    """Write the `profiler_info` that a killed process could not, from the notes of its start.
-
-    Both clocks are those of the start; torch_npu writes those of the end.
-    """
-    config = json.loads(json.dumps(notes["config"]))
-    if host_only:
-        common = config["common_config"]
-        common["activities"] = [one for one in common["activities"] if one.endswith("CPU")]
-    realtime_ns, monotonic_ns = notes["clock"]
-    info = {
-        "config": config,
-        "start_info": notes["start_info"],
-        "end_info": {"collectionTimeEnd": realtime_ns, "MonotonicTimeEnd": monotonic_ns},
-        "rank_id": str(notes["rank"]),
-    }
-    _write(made, info, notes["rank"])
-
-
-def _write(made: Path, info: Mapping[str, Any], rank: int) -> None:
-    """Replace `profiler_info`, whatever rank it is of."""
+    if path is None:
+        return
+    info = json.loads(path.read_bytes()) | {"rank_id": str(rank)}
     draft = made / "profiler_info.draft"
     draft.write_text(json.dumps(info, indent=4))
-    while old := _info_of(made):
-        old.unlink()
+    path.unlink()
     draft.rename(made / f"profiler_info_{rank}.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 import threading
 import time
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rlprof import CaptureError
 from rlprof_npu._forks import guard_forks
 from rlprof_npu._library import experimental
-from rlprof_npu._notes import write_notes
 from rlprof_npu._options import DOMAIN
-from rlprof_npu._raw import CLOCK_MARK, find_folder, missing_in
+from rlprof_npu._raw import CLOCK_MARK, find_folder, missing_in, write_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,8 +27,6 @@ LEFT_RUNNING = threading.Event()
 
 A second recorder can end the process, so this process then opens no more windows.
 """
-_AT_START = {"syscnt_enable": False, "freq": 100, "start_cnt": 0, "start_monotonic": 0}
-"""The clocks torch_npu starts with, and what it takes where it has none."""
 _UNSAID = str.maketrans({'"': "'", "\\": "/"})
 
 
@@ -91,15 +87,7 @@ class NpuRecording:
         """Start; recording has begun when this returns."""
         profiler, contents = self._library.profiler, self._options.contents
         self._folder = folder
-        self._notes["clock"] = [time.time_ns(), time.monotonic_ns()]
         write_notes(folder, self._notes)
-        config = profiler._ExperimentalConfig(**self._fields)
-        common = {
-            "record_shapes": "shapes" in contents,
-            "profile_memory": "memory" in contents,
-            "with_stack": "stack" in contents,
-            "with_modules": "module" in contents,
-        }
         activities = [
             getattr(profiler.ProfilerActivity, one.upper()) for one in self._options.activities
         ]
@@ -109,31 +97,21 @@ class NpuRecording:
             activities=activities,
             schedule=_one_step(profiler.ProfilerAction),
             on_trace_ready=handler,
-            experimental_config=config,
-            **common,
+            experimental_config=profiler._ExperimentalConfig(**self._fields),
+            record_shapes="shapes" in contents,
+            profile_memory="memory" in contents,
+            with_stack="stack" in contents,
+            with_modules="module" in contents,
         )
         guard_forks(self._profile)
         self._profile.step_num = self._window.start_step
         self._profile.start()
         if find_folder(folder) is None:
             raise CaptureError("torch_npu did not start to record; its output has the reason")
-        self._note_for_salvage(config, {"activities": list(map(str, activities)), **common})
         if self._has_cpu:
             with self._torch.profiler.record_function("rlprof.warmup"):
                 pass  # the first range is slow, a mark should be tight
         self._mark()
-
-    def _note_for_salvage(self, config: Any, common: Mapping[str, Any]) -> None:
-        """Note what torch_npu writes at the end alone, and a killed process never does."""
-        state = getattr(self._profile, "prof_if", None)
-        self._notes["config"] = {
-            "common_config": common,
-            "experimental_config": _plain(getattr(config, "__dict__", {})),
-        }
-        self._notes["start_info"] = {
-            name: getattr(state, name, value) for name, value in _AT_START.items()
-        }
-        write_notes(self._folder, self._notes)
 
     def abandon(self) -> None:
         """End a profiler that did not begin."""
@@ -220,12 +198,3 @@ class NpuRecording:
         with self._torch.profiler.record_function(CLOCK_MARK):
             pass
         self._marks.append([before, time.time_ns()])
-
-
-def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep of *found* what JSON can hold."""
-    kept = {}
-    for name, value in found.items():
-        with suppress(TypeError, ValueError):
-            kept[name] = json.loads(json.dumps(value))
-    return kept

@@ -1,8 +1,7 @@
-"""The process that analyses, started with PARENT SECONDS FOLDER.
+"""The process that analyses, started with PARENT FOLDER.
 
 torch_npu changes how its process starts others, starts some itself, and refuses to work in a
-daemon, so this is a process of its own. It ends, with all in its session, when its time is over or
-its parent is gone.
+daemon, so this is a process of its own. It ends, with all in its session, when its parent is gone.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ _TICK_S = 0.5
 
 def main(argv: list[str]) -> int:
     """Analyse one folder."""
-    parent, timeout_s, folder = argv
-    deadline = time.monotonic() + float(timeout_s)
-    threading.Thread(target=_watch, args=(int(parent), deadline), daemon=True).start()
+    parent, folder = argv
+    threading.Thread(target=_watch, args=(int(parent),), daemon=True).start()
     try:
         from torch_npu.profiler.profiler import analyse
     except ImportError as exc:
@@ -30,7 +28,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _watch(parent: int, deadline: float) -> None:
-    while os.getppid() == parent and time.monotonic() < deadline:
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
         time.sleep(_TICK_S)
     os.killpg(os.getpgrp(), signal.SIGKILL)  # the session is our own
