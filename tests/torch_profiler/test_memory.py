@@ -19,7 +19,7 @@ class Allocator:
     """Stands for torch.cuda.memory: takes the calls the real one takes."""
 
     def __init__(self) -> None:
-        self.calls = []
+        self.calls, self.observers = [], []
 
     def _record_memory_history(self, **options):
         self.calls.append(("history", options))
@@ -30,8 +30,6 @@ class Allocator:
 
 
 class TestTorchMemoryOnAStandIn(ToolTests):
-    """The same on an allocator that only takes the calls, for machines without a device."""
-
     plugin = TorchMemory
     options = {"max_entries": 1000}
     produces = "files"
@@ -57,24 +55,18 @@ class TestTorchMemory(ToolTests):
 @pytest.fixture(name="config")
 def _config(tmp_path):
     return {
-        "run_dir": str(tmp_path / "runs"),
-        "scratch_dir": str(tmp_path / "scratch"),
-        "tool": "torch_memory",
-        "steps": [1],
-        "roles": {"actor": {}},
-    }
+        "run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch"),
+        "tool": "torch_memory", "steps": [1], "roles": {"actor": {}},
+    }  # fmt: skip
 
 
 @pytest.fixture(name="allocator")
 def _allocator(monkeypatch):
-    allocator = Allocator()
-    monkeypatch.setattr(_memory, "_allocator", lambda: allocator)
-    observers = []
-    monkeypatch.setattr(
-        torch._C, "_cuda_attach_out_of_memory_observer", observers.append, raising=False
-    )
-    allocator.observers = observers
-    return allocator
+    made = Allocator()
+    monkeypatch.setattr(_memory, "_allocator", lambda: made)
+    name = "_cuda_attach_out_of_memory_observer"
+    monkeypatch.setattr(torch._C, name, made.observers.append, raising=False)
+    return made
 
 
 def record(config, body=lambda: None):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
+import warnings
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from rlprof import CaptureError
 from rlprof_torch._clock import CLOCK_MARK
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from rlprof_torch._options import MiniBatches, TorchOptions
+    from rlprof_torch._options import TorchOptions
 
 NOTES = "torch.json"
 """In the window's folder: what was applied, and the raw traces with their marks."""
@@ -35,23 +37,6 @@ def range_name(name: str) -> str:
 def has_xpu(torch: Any) -> bool:
     """Whether *torch* sees an Intel GPU."""
     return bool(hasattr(torch, "xpu") and torch.xpu.is_available())
-
-
-def action_at(actions: Any, chosen: MiniBatches, batch: int) -> Any:
-    """Return what the profiler does in *batch*, counted from 0.
-
-    What torch.profiler.schedule returns, without its warning that nobody warms up.
-    """
-    batch -= chosen.skip_first
-    length = chosen.wait + chosen.warmup + chosen.active
-    if batch < 0 or (chosen.repeat and batch >= chosen.repeat * length):
-        return actions.NONE
-    place = batch % length
-    if place < chosen.wait:
-        return actions.NONE
-    if place < chosen.wait + chosen.warmup:
-        return actions.WARMUP
-    return actions.RECORD_AND_SAVE if place == length - 1 else actions.RECORD
 
 
 class TorchRecording:
@@ -97,9 +82,12 @@ class TorchRecording:
         }
         self.applied = {"device": device, "all_threads": all_threads, **asked}
         config = self._torch._C._profiler._ExperimentalConfig
+        with warnings.catch_warnings():  # that a schedule without warm-up is skewed
+            warnings.simplefilter("ignore")
+            schedule = profiler.schedule(**attrs.asdict(chosen)) if chosen else None
         return profiler.profile(
             activities=activities,
-            schedule=partial(action_at, profiler.ProfilerAction, chosen) if chosen else None,
+            schedule=schedule,
             on_trace_ready=self._save,
             experimental_config=config(profile_all_threads=True) if all_threads else None,
             **asked,

@@ -134,8 +134,6 @@ def _clean_token(match: re.Match[str]) -> str:
     token = match[0]
     if not token.startswith('"'):
         return "null"
-    if "\\" not in token and token.isprintable():  # most of them
-        return token
     return _ESCAPE.sub(_escape, token)
 
 

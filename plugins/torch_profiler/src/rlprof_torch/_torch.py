@@ -65,15 +65,11 @@ class Torch:
             return None
         try:
             import torch
-        except ImportError as exc:
-            message = f"torch: cannot be imported: {exc}; install torch in this environment"
-            raise CaptureError(message) from exc
-        except RuntimeError as exc:  # a device's package that torch loads by itself is broken
-            message = (
-                f"torch: cannot be imported: {exc}; repair that package, or set "
-                "TORCH_DEVICE_BACKEND_AUTOLOAD=0"
-            )
-            raise CaptureError(message) from exc
+        except (ImportError, RuntimeError) as exc:  # Runtime: a package that torch loads by itself
+            cure = "repair that package, or set TORCH_DEVICE_BACKEND_AUTOLOAD=0"
+            if isinstance(exc, ImportError):
+                cure = "install torch in this environment"
+            raise CaptureError(f"torch: cannot be imported: {exc}; {cure}") from exc
         # hasattr(torch, "_inductor") in profile.__init__ pulls this in: 2 to 4 s, better now.
         __import__("torch._inductor.config")
         self._has_device = torch.cuda.is_available() or has_xpu(torch)
