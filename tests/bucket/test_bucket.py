@@ -63,7 +63,7 @@ def fetched(url, tmp_path, capsys):
 
 
 def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, capsys):
-    """Every rank is in it, whole, and nothing is left on the hosts."""
+    """Every rank is in it, whole; nothing is left on the hosts, and fsspec stays in the helper."""
     ranks = [launch(f"host{rank}", rank) for rank in (0, 1)]
 
     said = [trained(rank) for rank in ranks]
@@ -75,13 +75,7 @@ def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, cap
     assert [process.state for process in run.processes] == ["ended", "ended"]
     assert f"rlprof fetch {url}/job-7" in said[0][1]
     assert not list(tmp_path.glob("host*/rlprof-*/bucket/*/job-7"))
-
-
-def test_training_imports_nothing_of_the_bucket(launch):
-    """Fsspec stays in the helper process."""
-    out, _ = trained(launch("host0", size=1))
-
-    assert json.loads(out.splitlines()[-1]) == []
+    assert [json.loads(out.splitlines()[-1]) for out, _ in said] == [[], []]
 
 
 def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
@@ -108,29 +102,24 @@ def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_pat
 
     assert fetched(f"{url}/job-7", tmp_path, capsys).attempt == 1
     assert fetched(f"{url}/job-7/attempt_2", tmp_path, capsys).attempt == 2
+    assert main(["fetch", url, "--out", str(tmp_path / "home")]) == 0
+    assert ": 0 of " in capsys.readouterr().out  # it copies only what is new
 
 
-def test_a_late_host_joins_the_run_that_grows(launch, url, tmp_path, capsys):
-    """It was born after rank 0 had opened the run."""
-    first = launch("host0", 0)
-    assert first.stdout.readline() == "open\n"
+@pytest.mark.parametrize(
+    "late", [{"size": 2, "rank": 1}, {"size": 1, "role": "critic"}], ids=["host", "role"]
+)
+def test_who_comes_late_joins_the_run_that_grows(launch, url, tmp_path, capsys, late):
+    """It was born after the first had opened the run; rank 0 of a late role leads none."""
+    begun = launch("host0", size=late["size"])
+    assert begun.stdout.readline() == "open\n"
 
-    trained(launch("host1", 1))
-    trained(first)
+    trained(launch("host1", **late))
+    trained(begun)
 
-    assert len(fetched(url, tmp_path, capsys).processes) == 2
-
-
-def test_a_role_that_starts_late_joins_the_run_that_grows(launch, url, tmp_path, capsys):
-    """Its rank 0 would lead a run of its own, if it did not see the other role's grow."""
-    first = launch("host0", 0, size=1)
-    assert first.stdout.readline() == "open\n"
-
-    trained(launch("host1", 0, size=1, role="critic"))
-    trained(first)
-
-    run = fetched(f"{url}/job-7", tmp_path, capsys)
-    assert sorted(process.target.role for process in run.processes) == ["actor", "critic"]
+    found = fetched(f"{url}/job-7", tmp_path, capsys).processes
+    roles = ["actor", late.get("role", "actor")]
+    assert sorted(process.target.role for process in found) == roles
 
 
 def test_a_folder_that_the_launcher_names_is_used_as_it_is(launch, tmp_path):
@@ -168,16 +157,6 @@ def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
     assert main(send) == 0
     capsys.readouterr()
     assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
-
-
-def test_fetch_copies_only_what_is_new(launch, url, tmp_path, capsys):
-    """A second call copies nothing."""
-    trained(launch("host0", size=1))
-    fetched(url, tmp_path, capsys)
-
-    assert main(["fetch", url, "--out", str(tmp_path / "home")]) == 0
-
-    assert ": 0 of " in capsys.readouterr().out
 
 
 def test_a_url_without_a_run_is_one_error(tmp_path, capsys):

@@ -107,31 +107,24 @@ def words(prof, capsys):
 
 # failures.md: partly-served
 @pytest.mark.slow
-def test_a_step_that_was_skipped_is_not_served(config, capsys):
-    """What was due in it was not recorded, and that is said."""
-    with rlprof.open(config(steps="none")) as prof:
-        ask(prof, next=2, phases=("other",))
+@pytest.mark.parametrize(
+    ("options", "wanted", "how"),
+    [
+        ({}, {"next": 2, "phases": ("other",)}, "served 1 of 2 (step 2); step 1 was skipped"),
+        ({"raises_in": "start"}, {}, "served 0 of 1; step 1 failed"),
+        ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
+    ],
+)
+def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, wanted, how):
+    """What was due in it was skipped, or the tool has failed in all of its windows."""
+    with rlprof.open(config(steps="none", options=options)) as prof:
+        ask(prof, **wanted)
         train(prof, [1])
         prof.step(2)
         with prof.phase("other"):
             pass
 
-    assert words(prof, capsys) == "served 1 of 2 (step 2); step 1 was skipped"
-
-
-# failures.md: partly-served
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "how"),
-    [({"raises_in": "start"}, "failed"), ({"artifacts": 0}, "left nothing")],
-)
-def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, how):
-    """The tool has failed in all of its windows."""
-    with rlprof.open(config(steps="none", options=options)) as prof:
-        ask(prof)
-        train(prof, [1])
-
-    assert words(prof, capsys) == f"served 0 of 1; step 1 {how}"
+    assert words(prof, capsys) == how
 
 
 # failures.md: partly-served
@@ -170,17 +163,21 @@ def test_options_and_tools_of_a_request_are_its_own(config, calls):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error"),
+    ("said", "wanted", "error"),
     [
-        ({"tool": ("fake",), "options": {"fake": {"levle": 1}}},
+        ({}, {"tool": ("fake",), "options": {"fake": {"levle": 1}}},
          "fake.levle: unknown key; did you mean 'level'?"),
-        ({"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
+        ({}, {"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
+        ({"roles": {"actor": {"tool": []}}}, {}, "actor has no tool; name one: --tool torch"),
+        # rather than wait for ever
+        ({"steps": {"every": 1, "first": 5}}, {},
+         "the config records every step, none is left to ask for"),
     ],
-    ids=["unknown option", "phases and continuous"],
+    ids=["unknown option", "phases and continuous", "no tool", "every step"],
 )  # fmt: skip
-def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, wanted, error):
+def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said, wanted, error):
     """It is checked like a config; the answer, with every fault, is in the manifest."""
-    with rlprof.open(config(steps="none")) as prof:
+    with rlprof.open(config(**{"steps": "none", **said})) as prof:
         answer = ask(prof, **wanted)
         train(prof, range(2))
 
@@ -190,26 +187,13 @@ def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, want
 
 
 @pytest.mark.slow
-def test_a_request_to_a_role_that_records_nothing_is_refused(config):
-    """Nobody waits for what no tool would record; with a tool named, it is recorded."""
+def test_a_role_that_records_nothing_records_with_a_tool_named(config):
+    """The request brings the tool."""
     with rlprof.open(config(steps="none", roles={"actor": {"tool": []}})) as prof:
-        answer = ask(prof)
-        named = ask(prof, tool=("fake",), phases=("update",))
+        ask(prof, tool=("fake",), phases=("update",))
         train(prof, range(2))
 
-    assert (answer.state, answer.error) == (
-        "refused", "actor has no tool; name one: --tool torch"
-    )  # fmt: skip
-    assert named.state == "waiting"
     assert windows(prof) == ["0/update"]
-
-
-def test_a_config_that_records_every_step_leaves_none(config):
-    """Rather than wait for ever, such a request is refused."""
-    with rlprof.open(config(steps={"every": 1, "first": 5})) as prof:
-        answer = ask(prof)
-
-    assert "the config records every step, none is left to ask for" in answer.error
 
 
 @pytest.mark.slow

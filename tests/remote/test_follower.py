@@ -56,18 +56,13 @@ class Member:
         self.process.join()
 
 
-@pytest.fixture(name="limits")
-def _limits():
-    """Return the limits of the run; a test may have others."""
-    return {}
-
-
 @pytest.fixture(name="lead")
-def _lead(config, calls, limits):
+def _lead(request, config, calls):
     """Open the leader's session here; return it, and a function that has a process follow."""
     del calls
     roles = {"actor": {"ranks": "all", "phases": ["update"]}}
-    given = config(roles=roles, tool="anywhere", limits=limits)  # no tool that waits for a thread
+    # no tool that waits for a thread
+    given = config(roles=roles, tool="anywhere", limits=getattr(request, "param", {}))
     members = []
     with rlprof.open(given, role="driver", rank=0, world_size=1) as prof:
 
@@ -86,37 +81,35 @@ def states(prof):
     return [one.state for one in rlprof.read(prof.run_dir).processes if one.target.role == "actor"]
 
 
+def await_true(is_so):
+    deadline = time.monotonic() + 30
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert is_so()
+
+
 def captures(prof):
     return [(c.window.id, str(c.target), c.state) for c in rlprof.read(prof.run_dir).captures]
 
 
 def test_a_window_opens_and_closes_as_it_is_told(lead):
-    """The leader's phase is a range and a span of the member, which has no steps of its own."""
-    prof, make = lead
-    member = make()
+    """The leader's phase is a range and a span of the member, which has no steps of its own.
 
-    assert member.ask("begin", WINDOW) == ""
-    member.ask("push", "update")
-    assert member.ask("end", WINDOW) == ""
-    member.close()
-
-    assert captures(prof) == [("2/update", "actor 1/2", "whole")]
-    spans = [s for s in rlprof.read(prof.run_dir).spans() if "actor" in s.process]
-    assert [(span.name, span.step, span.parent) for span in spans] == [("update", 2, None)]
-
-
-def test_what_cannot_be_done_is_said_and_not_raised(lead):
-    """An end without a beginning, and a window that comes twice."""
+    An end without a beginning and a window that comes twice are said, and not raised.
+    """
     prof, make = lead
     member = make()
 
     assert member.ask("end", WINDOW) == "2/update is not open"
     assert member.ask("begin", WINDOW) == ""
+    member.ask("push", "update")
     assert member.ask("end", WINDOW) == ""
     assert member.ask("begin", WINDOW) == "the window 2/update was recorded before"
     member.close()
 
     assert captures(prof) == [("2/update", "actor 1/2", "whole")]
+    spans = [s for s in rlprof.read(prof.run_dir).spans() if "actor" in s.process]
+    assert [(span.name, span.step, span.parent) for span in spans] == [("update", 2, None)]
 
 
 def test_a_phase_has_the_number_that_the_leader_gave_it(lead):
@@ -166,9 +159,7 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     os.kill(other.pid, signal.SIGKILL)
     other.join()
     other.close()
-    deadline = time.monotonic() + 30
-    while states(prof) != ["ended"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    await_true(lambda: states(prof) == ["ended"])
 
     (capture,) = rlprof.read(prof.run_dir).captures
     assert capture.state == "whole"
@@ -185,12 +176,9 @@ def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_p
     before = states(prof)
 
     manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
-    deadline = time.monotonic() + 30
-    while states(prof) != ["ended"] and time.monotonic() < deadline:
-        time.sleep(0.1)
+    await_true(lambda: states(prof) == ["ended"])
 
     assert before == ["running"]
-    assert states(prof) == ["ended"]
 
 
 @pytest.fixture(name="far")
@@ -227,7 +215,7 @@ def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
 
 
 # failures.md: window-time
-@pytest.mark.parametrize("limits", [{"window_s": 0.5}])
+@pytest.mark.parametrize("lead", [{"window_s": 0.5}], indirect=True)
 def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path):
     """On another host, without the leader's file, nothing tells whether that lives."""
     prof, make = lead
@@ -235,9 +223,7 @@ def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path)
     member = make(leader)
     member.ask("begin", WINDOW)
 
-    deadline = time.monotonic() + 30
-    while captures(prof)[0][2] == "recording" and time.monotonic() < deadline:
-        time.sleep(0.1)
+    await_true(lambda: captures(prof)[0][2] != "recording")
     member.close()
 
     (capture,) = rlprof.read(prof.run_dir).captures
