@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-import rlprof
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
+from rlprof_npu import Npu
 from rlprof_npu._library import experimental
 from rlprof_npu._options import NpuOptions
 
 
-def asked(options, tool="npu"):
+def asked(options):
     """Return the options of a config with *options*, or its faults, without their path."""
-    config = {"tool": tool, "steps": [1], "roles": {"actor": {}}, "tools": {"npu": options}}
+    config = {"tool": "npu", "steps": [1], "roles": {"actor": {}}, "tools": {"npu": options}}
     try:
         _, tools = check_config(config)
     except ConfigError as exc:
@@ -66,22 +66,9 @@ def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
     assert fault in told
 
 
-class Rival:
-    """Another tool on Kineto, as `torch` is."""
-
-    claims = {"kineto": "process"}
-
-    @rlprof.hookimpl
-    def start(self): ...
-
-
-def test_two_tools_on_kineto_are_refused(monkeypatch):
-    """`npu` and another on Kineto in one role need the same profiler underneath."""
-    monkeypatch.setattr("rlprof.plugins._registered", {("tool", "rival"): Rival})
-
-    (told,) = asked({}, tool=["rival", "npu"])
-
-    assert "tools 'rival' and 'npu' both need kineto (one per process)" in told
+def test_it_is_not_asked_for_together_with_another_reader_of_kineto():
+    """Both torch and npu record with Kineto, of which a process has one; core refuses the two."""
+    assert Npu.claims["kineto"] == "process"
 
 
 def test_every_field_is_given_by_name(library):

@@ -71,17 +71,6 @@ def test_what_is_no_event_is_left_out_and_counted(tmp_path, text, dropped, is_cu
     assert [one["name"] for one in trace["traceEvents"]] == ["a"]
 
 
-@pytest.mark.slow
-def test_a_long_list_is_streamed(tmp_path):
-    """A list of many blocks comes out as it went in, in order."""
-    events = [span(f"event {number}", number * 1000) for number in range(30_000)]
-
-    found, trace = finished(tmp_path, events)
-
-    assert found.events == 30_000
-    assert [one["name"] for one in trace["traceEvents"]] == [one["name"] for one in events]
-
-
 def test_what_is_no_list_is_refused(tmp_path):
     """An object without events, or nothing, is no trace of torch_npu."""
     for text in ("", "{}", '{"events": []}'):

@@ -14,6 +14,7 @@ import pytest
 
 from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._mark import MARK, read_mark
+from tests.nsys.conftest import born_in
 
 pytestmark = pytest.mark.slow
 
@@ -54,18 +55,6 @@ def await_none(found):
     while found() and time.monotonic() < end:
         time.sleep(0.05)
     assert list(found()) == []
-
-
-def born_in(temp):
-    """Return the processes whose TMPDIR is a folder that the launcher has made in *temp*."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if f"{temp}/rlprof-nsys".encode() in file.read_bytes():
-                found.append(file.parent.name)
-        except OSError:
-            continue
-    return found
 
 
 def command(nsys, **more):

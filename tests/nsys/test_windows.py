@@ -121,19 +121,6 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     assert inside.calls == []
 
 
-def test_a_process_has_one_window_at_a_time(inside, folder):
-    """A second one is refused, and its stop leaves the first one's window."""
-    first, second = configured(), configured()
-    start(first, folder)
-
-    with pytest.raises(CaptureError, match="is collecting already, step_000003/update_actor"):
-        start(second, folder)
-    second.stop(window=None, folder=folder)
-    first.stop(window=None, folder=folder)
-
-    assert notes(folder)["whole"] is True
-
-
 # failures.md: nsys-nvtx
 @pytest.mark.parametrize(
     ("fault", "said"),

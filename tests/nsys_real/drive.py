@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 
 import rlprof
+from tests.nsys.conftest import born_in
 
 TRAINING = str(Path(__file__).parent / "training.py")
 
@@ -140,19 +141,7 @@ def ranges(nsys, report):
 
 def is_clean(home, *, folders=True):
     """Whether neither a process nor a folder of nsys is left, soon after the end."""
-    end = time.monotonic() + 60
-    while (left := _processes_below(home)) and time.monotonic() < end:
+    end, temp = time.monotonic() + 60, home / "tmp"
+    while (left := born_in(temp)) and time.monotonic() < end:
         time.sleep(0.1)
-    return not left and not (folders and list((home / "tmp").glob("rlprof-nsys*")))
-
-
-def _processes_below(home):
-    """Return what is alive and was born with a folder of *home* as its TMPDIR."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if f"TMPDIR={home}/tmp".encode() in file.read_bytes():
-                found.append((file.parent / "cmdline").read_bytes())
-        except OSError:
-            continue
-    return found
+    return not left and not (folders and list(temp.glob("rlprof-nsys*")))

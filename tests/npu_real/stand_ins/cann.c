@@ -70,44 +70,13 @@ int aclprofSetConfig(int kind, const char *value, size_t size) {
 int aclprofStart(void *config) { tell("aclprofStart"); return 0; }
 int aclprofStop(void *config) { tell("aclprofStop"); return 0; }
 int aclprofFinalize(void) { tell("aclprofFinalize"); return 0; }
-int aclopStartDumpArgs(unsigned kind, const char *path) { tell("aclopStartDumpArgs"); return 0; }
-int aclopStopDumpArgs(unsigned kind) { tell("aclopStopDumpArgs"); return 0; }
-
-/* What only some releases of CANN can: this one can. Both records have a virtual destructor, so a
-   pointer to the table of its class comes before what either holds. */
-struct feature {
-    void *table;
-    char name[64];
-    void *table_of_info;
-    char compatible[16], version[16], component[16], component_version[16], said[128];
-};
-int aclprofGetSupportedFeaturesV2(size_t *size, void **features) {
-    static struct feature all[] = {
-        {NULL, "ATTR", NULL, "1", "1", "all", "all", "it can"},
-        {NULL, "MemoryAccess", NULL, "1", "1", "all", "all", "it can"},
-    };
-    tell("aclprofGetSupportedFeatures");
-    *size = 2;
-    *features = all;
-    return 0;
-}
-int aclprofGetSupportedFeatures(size_t *size, void **features) { return aclprofGetSupportedFeaturesV2(size, features); }
 
 /* Marks: a domain is its own name. */
-static unsigned long next_range(void) { static unsigned long last = 0; return ++last; }
 static const char *named(void *domain) { return domain ? domain : "default"; }
 void *mstxDomainCreateA(const char *name) { return strdup(name); }
-void mstxMarkA(const char *text, void *stream) { tell("mstx.mark domain=default text=%s", text); }
-void mstxDomainMarkA(void *domain, const char *text, void *stream) { tell("mstx.mark domain=%s text=%s", named(domain), text); }
-unsigned long mstxRangeStartA(const char *text, void *stream) {
-    unsigned long id = next_range();
-    tell("mstx.start id=%lu domain=default text=%s", id, text);
-    return id;
-}
-void mstxRangeEnd(unsigned long id) { tell("mstx.end id=%lu domain=default", id); }
 unsigned long mstxDomainRangeStartA(void *domain, const char *text, void *stream) {
-    unsigned long id = next_range();
-    tell("mstx.start id=%lu domain=%s text=%s", id, named(domain), text);
+    static unsigned long id = 0;
+    tell("mstx.start id=%lu domain=%s text=%s", ++id, named(domain), text);
     return id;
 }
 void mstxDomainRangeEnd(void *domain, unsigned long id) { tell("mstx.end id=%lu domain=%s", id, named(domain)); }
