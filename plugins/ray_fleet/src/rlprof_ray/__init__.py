@@ -20,7 +20,7 @@ first: `_tie`. Files on other nodes: `_collect`, `_agent` (the actor there), `_c
 
 from __future__ import annotations
 
-from rlprof_ray._fleet import Fleet
+from rlprof_ray._fleet import Fleet, runtime_env
 from rlprof_ray._replica import Replica
 
-__all__ = ["Fleet", "Replica"]
+__all__ = ["Fleet", "Replica", "runtime_env"]

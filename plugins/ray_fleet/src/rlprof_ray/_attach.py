@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
-from inspect import getattr_static
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof.errors import ConfigError, shown
 from rlprof.types import Target
-from rlprof_ray._loop import is_async
-from rlprof_ray._member import aside, is_ordered
 from rlprof_ray._replica import Replica, numbered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from rlprof.config import Role, ToolUse
+    from rlprof.config import Role
 
 log = logging.getLogger("rlprof")
 
@@ -42,9 +39,21 @@ def listed(role: str, given: Any, own: Role | None) -> list[Given]:
     Raise ConfigError for other objects. A replica of a role that the config does not name is left
     out, with a log line: you can record only trainers without changing your code.
     """
-    everyone = _everyone(role, given)
-    if own is not None and own.engine is not None:
-        return _replicas(role, everyone)
+    if isinstance(given, Replica) or _is_actor(given) or not isinstance(given, Iterable):
+        why = f"expected a list, got {shown(given)}; write {role}=[...]"
+        raise ConfigError([f"attach: {role}: {why}"])
+    everyone = list(given)
+    engine = own is not None and own.engine is not None
+    found = _replicas(role, everyone) if engine else _actors(role, everyone, own)
+    world = max((one.target.world_size for one in found), default=0)
+    beyond = [rank for rank in own.ranks or () if rank >= world] if own is not None else []
+    if beyond:
+        among = f"{world} rank{'s' if world != 1 else ''}"
+        raise ConfigError([f"roles.{role}.ranks: rank {beyond[0]} does not exist among {among}"])
+    return found
+
+
+def _actors(role: str, everyone: Sequence[Any], own: Role | None) -> list[Given]:
     replicas = [one for one in everyone if isinstance(one, Replica)]
     if replicas and own is not None:
         why = "names no engine, so a Replica cannot be recorded; name one, or attach its actor"
@@ -58,15 +67,6 @@ def listed(role: str, given: Any, own: Role | None) -> list[Given]:
     return [
         Given(actor, Target(role, rank, len(actors)), (rank,)) for rank, actor in enumerate(actors)
     ]
-
-
-def _everyone(role: str, given: Any) -> list[Any]:
-    if isinstance(given, Replica) or _is_actor(given):
-        raise ConfigError([f"attach: {role}: expected a list; write {role}=[...]"])
-    try:
-        return list(given)
-    except TypeError:
-        raise ConfigError([f"attach: {role}: expected a list, got {shown(given)}"]) from None
 
 
 def _is_actor(one: Any) -> bool:
@@ -91,39 +91,3 @@ def _replicas(role: str, everyone: Sequence[Any]) -> list[Given]:
             raise ConfigError([f"attach: {role}: via {one.via}: expected an actor, got {what}"])
         found.append(Given(one.handle, target, ranks, is_member, one.attribute))
     return found
-
-
-def faults(
-    role: str, found: Sequence[Given], own: Role, uses: Iterable[ToolUse], within_s: float
-) -> list[str]:
-    """List what cannot work: ranks without a member, tools for which an actor has no thread."""
-    world = max((one.target.world_size for one in found), default=0)
-    told = []
-    beyond = [rank for rank in own.ranks or () if rank >= world]
-    if beyond:
-        among = f"{world} rank{'s' if world != 1 else ''}"
-        told.append(f"roles.{role}.ranks: rank {beyond[0]} does not exist among {among}")
-    bound = [use.name for use in uses if getattr_static(use.plugin, "runs_on", "") == "thread"]
-    chosen = [one for one in found if any(own.includes(rank) for rank in one.ranks)]
-    beside = _beside(chosen, within_s) if bound else None
-    if beside is not None:
-        told.append(
-            f"roles.{role}.tool: {bound[0]} records the thread it is started on, but windows of "
-            f"{beside.target} open on another thread, because it is threaded or has an engine; use "
-            "a tool that records the process, or a plain actor, whose calls run one by one"
-        )
-    return told
-
-
-def _beside(found: Sequence[Given], within_s: float) -> Given | None:
-    """Return a member whose windows open on another thread; None: none that answered in time."""
-    import ray
-
-    unordered = [one for one in found if one.is_member and not is_ordered(one.handle)]
-    asked = {aside(one.handle, is_async): one for one in unordered if one.attribute is None}
-    there, _ = ray.wait(list(asked), num_returns=len(asked), timeout=within_s) if asked else ([], 0)
-    beside = [one for one in unordered if one.attribute is not None]
-    for ref in there:
-        with suppress(ray.exceptions.RayError):  # it is dead; opening its session will report that
-            beside += [] if ray.get(ref) else [asked[ref]]
-    return min(beside, key=unordered.index, default=None)

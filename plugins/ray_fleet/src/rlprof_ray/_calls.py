@@ -6,15 +6,14 @@ the last 100,000 tasks of the cluster, with or without a dashboard.
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+from rlprof.errors import RlprofError, one_line
 
-log = logging.getLogger("rlprof")
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _ID = b"\x0a\x18"
 """How a serialized record begins: field 1, the task's id, of 24 bytes."""
@@ -33,10 +32,9 @@ class Call:
     start_ns: int
     """Wall clock of the actor's host, epoch ns."""
     end_ns: int
-    actor: str = ""
-    pid: int = 0
-    """0: not known, as with `ray.timeline`."""
-    node: str = ""
+    actor: str
+    pid: int
+    node: str
 
 
 class Record:
@@ -44,25 +42,19 @@ class Record:
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        self._is_private = True
 
     def news(self, actors: Collection[str]) -> list[Call]:
         """Return the calls of *actors* that ended since the last read.
 
-        Raise the error of Ray if it cannot be asked.
+        Raise RlprofError if this Ray does not show them, or the error of Ray.
         """
-        if self._is_private:
-            try:
-                return self._new(_privately(actors))
-            except (ImportError, AttributeError, TypeError, LookupError) as exc:
-                log.info("Ray's record is read through ray.timeline: %s", exc)
-                self._is_private = False
-        return self._new(_publicly(actors))
-
-    def _new(self, found: Iterator[tuple[str, Any]]) -> list[Call]:
         calls, known = [], set()
-        for task, read in found:
-            call = None if task in self._known else read()
+        wanted = {bytes.fromhex(actor) for actor in actors}
+        for record in _records():
+            task = record[2:26].hex()
+            if record[10:26] not in wanted:  # a task's id ends with its actor's
+                continue
+            call = None if task in self._known else _parsed(record)
             if call is not None and not call.name.endswith(_OWN):
                 calls.append(call)
             if call is not None or task in self._known:
@@ -71,24 +63,21 @@ class Record:
         return calls
 
 
-def _privately(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _records() -> list[bytes]:
     """Read the store directly, which takes milliseconds; `ray.timeline` sleeps a second first."""
-    from functools import partial
+    import ray
 
-    from ray._private import state
+    why = "its dashboard keeps them, or they have another form"
+    try:
+        from ray._private import state
 
-    if getattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", False):
-        raise LookupError("the dashboard keeps it")
-    accessor = state.state._connect_and_get_accessor()  # noqa: SLF001
-    records = accessor.get_task_events()
-    if any(record[:2] != _ID for record in records[:1]):
-        raise LookupError("its records have another form")
-    wanted = {bytes.fromhex(actor) for actor in actors}
-    return (
-        (record[2:26].hex(), partial(_parsed, record))
-        for record in records
-        if record[10:26] in wanted  # a task's id ends with its actor's
-    )
+        is_moved = getattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", False)
+        found = list(state.state._connect_and_get_accessor().get_task_events())  # noqa: SLF001
+    except (ImportError, AttributeError, TypeError) as exc:
+        is_moved, found, why = True, [], one_line(exc)
+    if is_moved or any(record[:2] != _ID for record in found[:1]):
+        raise RlprofError(f"Ray {ray.__version__} does not show calls of actors: {why}")
+    return found
 
 
 def _parsed(record: bytes) -> Call | None:
@@ -101,19 +90,6 @@ def _parsed(record: bytes) -> Call | None:
         if event.event_name.startswith("task::") and event.end_time:
             return Call(
                 profile.component_id.hex(), event.event_name[6:], event.start_time, event.end_time,
-                actor=record[10:26].hex(), pid=process.worker_pid, node=process.node_id.hex(),
+                record[10:26].hex(), process.worker_pid, process.node_id.hex(),
             )  # fmt: skip
     return None
-
-
-def _publicly(actors: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Read the record through `ray.timeline`."""
-    import ray
-
-    for event in ray.timeline():
-        kind, task = event.get("cat", ""), event.get("args", {}).get("task_id", "")
-        if kind.startswith("task::") and task[16:] in actors:
-            start_ns = round(event["ts"] * 1000)
-            worker = event["tid"].rpartition(":")[2]
-            call = Call(worker, kind[6:], start_ns, start_ns + round(event["dur"] * 1000))
-            yield task, lambda call=call: call

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_ray import _inside
+from rlprof_ray._member import aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,38 +38,38 @@ class Reading:
     offset_ns: int
     bound_ns: int
 
-    def agrees(self, other: Reading) -> bool:
-        """Whether both can come from one clock."""
-        return abs(self.offset_ns - other.offset_ns) <= self.bound_ns + other.bound_ns
+    def agrees(self, host: Reading | None) -> bool:
+        """Whether it can come from the clock of *host*; None: from the driver's."""
+        offset_ns, bound_ns = (0, 0) if host is None else (host.offset_ns, host.bound_ns)
+        return abs(self.offset_ns - offset_ns) <= self.bound_ns + bound_ns
 
 
 def measure(members: Iterable[Member], own_boot_id: str) -> list[dict[str, Any]]:
     """Return the lines with the lead of each clock."""
     first = _ask([one for one in members if not (one.gone or one.unanswered)])
-    hosts: dict[str, Reading] = {}
-    for reading in first:
-        if reading.boot_id != own_boot_id:
-            hosts.setdefault(reading.boot_id, reading)
-    strangers = list(hosts.values())
-    for place in range(0, len(strangers), _AT_ONCE):
-        group = strangers[place : place + _AT_ONCE]
-        for _ in range(_ROUNDS):
-            for again in _ask([reading.member for reading in group]):
-                hosts[again.boot_id] = min(hosts[again.boot_id], again, key=lambda r: r.bound_ns)
-    lines = [_line(reading, process="") for reading in hosts.values()]
+    strangers = {one.boot_id: one for one in first if one.boot_id != own_boot_id}
+    hosts = {one.boot_id: one for one in _closest(list(strangers.values()))}
+    alone = [one for one in first if not one.agrees(hosts.get(one.boot_id))]
     for reading in first:
         host = hosts.get(reading.boot_id)
         reading.member.offset_ns = 0 if host is None else host.offset_ns
         reading.member.boot_id = reading.boot_id
-        is_alike = abs(reading.offset_ns) <= reading.bound_ns if host is None else (
-            reading.agrees(host)
-        )  # fmt: skip
-        if not is_alike:
-            rounds = [one for _ in range(_ROUNDS) for one in _ask([reading.member])]
-            own = min([reading, *rounds], key=lambda one: one.bound_ns)
-            reading.member.offset_ns = own.offset_ns
-            lines.append(_line(own, process=own.process))
-    return lines
+    own = _closest(alone)
+    for reading in own:
+        reading.member.offset_ns = reading.offset_ns
+    return [_line(one, process="") for one in hosts.values()] + [
+        _line(one, process=one.process) for one in own
+    ]
+
+
+def _closest(readings: Sequence[Reading]) -> list[Reading]:
+    """Ask these members again and again; return the reading of each with the least bound."""
+    best = {one.member.id: one for one in readings}
+    for place in range(0, len(readings), _AT_ONCE):
+        group = [one.member for one in readings[place : place + _AT_ONCE]]
+        for again in (one for _ in range(_ROUNDS) for one in _ask(group)):
+            best[again.member.id] = min(best[again.member.id], again, key=lambda one: one.bound_ns)
+    return list(best.values())
 
 
 def _ask(members: Sequence[Member]) -> list[Reading]:
@@ -78,7 +79,7 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
     sent = {}
     for member in members:
         before = time.time_ns()
-        sent[member.aside(_inside.clock)] = member, before
+        sent[aside(member.actor, _inside.clock, member.hello.run)] = member, before
     readings = []
     waiting = list(sent)
     until = time.monotonic() + _ANSWER_S
@@ -95,9 +96,5 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
 
 
 def _line(reading: Reading, process: str) -> dict[str, Any]:
-    return {
-        "boot_id": reading.boot_id,
-        "process": process,
-        "offset_ns": reading.offset_ns,
-        "bound_ns": reading.bound_ns,
-    }
+    said = {"offset_ns": reading.offset_ns, "bound_ns": reading.bound_ns}
+    return {"boot_id": reading.boot_id, "process": process, **said}

@@ -134,10 +134,10 @@ class _Visit:
             if not reasons:
                 self._ask("tidy")
             outcome.error = one_line("; ".join(reasons), longest=1000)
-        except Exception as exc:  # after any error, the other nodes are still collected
+        except (OSError, RuntimeError, ray.exceptions.RayError) as exc:
             outcome.error = one_line(exc, longest=300)
         outcome.seconds = round(time.monotonic() - began, 3)
-        with suppress(Exception):  # it has ended by itself
+        if self._agent is not None:
             ray.kill(self._agent)
 
     def _inventory(self) -> tuple[list[Item], str]:

@@ -39,13 +39,12 @@ def run(args: argparse.Namespace) -> int:
     if not recorded.left:
         print("nothing to collect: no files are left on other nodes")
         return 0
-    names = [process.name for process in recorded.processes]
-    drivers = [one.name for one in recorded.processes if one.target.role == "driver"]
+    names = {one.target.role: one.name for one in recorded.processes}
     connect(args.address, "collect")
     outcomes = collect(
         RunFolder(recorded.path.absolute(), recorded.run_id, recorded.attempt),
         [Place(one.node, one.host, one.folder) for one in recorded.left],
-        of=(drivers or names)[0],
+        of=names.get("driver") or min(names.values()),
         within_s=Limits().export_timeout_s,
     )
     for outcome in outcomes:

@@ -15,20 +15,20 @@ import attrs
 
 from rlprof.errors import CaptureError
 from rlprof_ray._member import in_short
+from rlprof_ray._messages import Wanted
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rlprof import Session, Target, Window
+    from rlprof import Session, Window
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
     from rlprof_ray._member import Ask, Member
     from rlprof_ray._messages import Answer
     from rlprof_run import Place
 
-_NOW = 0.0
 _LATE_S = 0.25
 """A member that begins or ends a window later than this is noted as late."""
 
@@ -47,7 +47,6 @@ def _all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:
 class Post:
     """A member in one role; an actor may have several roles."""
 
-    target: Target
     ranks: tuple[int, ...]
     """The global ranks it holds."""
     member: Member
@@ -91,7 +90,7 @@ class Crew:
     def keys(self, demand: Demand | None) -> list[dict[str, Any]]:
         """Name the subject of lines about the role, or about a demand."""
         return [
-            {"target": attrs.asdict(post.member.hello.target)}
+            {"target": attrs.asdict(post.member.target)}
             for post in self.posts
             if post.includes(demand)
         ]
@@ -103,7 +102,7 @@ class Crew:
         config = None if demand is None else self._with_options(uses)
         self._windows += 1
         request = self._requests[window.id] = "" if demand is None else demand.id
-        return FarWindow(self, members, window, tools, config=config, request=request)
+        return FarWindow(self, members, tools, Wanted(window, config, request))
 
     @property
     def why_full(self) -> str:
@@ -113,7 +112,7 @@ class Crew:
 
     def watch(self) -> None:
         """Take the answers that have arrived, and name late members; never wait."""
-        self.settle(within_s=_NOW)
+        self.settle(within_s=0)
         if not threading.current_thread().name.startswith("rlprof-"):
             self._raise_missed()
 
@@ -210,7 +209,7 @@ class Crew:
         tools: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         """Note in the manifest what a member failed to do."""
-        target = attrs.asdict(member.hello.target)
+        target = attrs.asdict(member.target)
         for tool in tools or self.tools:
             if window is not None:
                 key = {"target": target, "window": attrs.asdict(window), "tool": tool}
@@ -220,10 +219,10 @@ class Crew:
             elif hook == "configure":
                 self.session.write("configured", target=target, tool=tool, error=error)
         if hook == "close" or not (self.tools or tools):  # so no capture can say it
-            self.session.write("problem", reason=f"{member.name}: {hook}: {error}")
-        self.session.warn(f"{member.name}.{hook}", error)
+            self.session.write("problem", reason=f"{member.target}: {hook}: {error}")
+        self.session.warn(f"{member.target}.{hook}", error)
         if self.session.config.strict:
-            self._missed.append(f"{member.name}: {hook}: {error}")
+            self._missed.append(f"{member.target}: {hook}: {error}")
 
     def _raise_missed(self) -> None:
         """Raise the failures of members, once, in the driver; only strict mode keeps them."""
@@ -243,20 +242,16 @@ class Crew:
         except ray.exceptions.RayActorError as exc:
             words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
-                member.gone = f"the actor is gone: {words}"
+                member.died = f"the actor is gone: {words}"
             if ask.what != "close":
                 self.miss(member, ask.window, ask.what, words)
             return
         except Exception as exc:  # what came of it there, or on the way; the others go on
-            cause = getattr(exc, "cause", None) or exc
-            words = " ".join(f"{type(cause).__name__}: {cause}".split())
-            if isinstance(cause, ray.exceptions.RayError):
-                words = in_short(cause)
-            self.miss(member, ask.window, ask.what, words[:500])
+            self.miss(member, ask.window, ask.what, in_short(getattr(exc, "cause", None) or exc))
             return
         if answer.place is not None:
             self.places[answer.place] = None
-            target = attrs.asdict(member.hello.target)
+            target = attrs.asdict(member.target)
             self.session.write("elsewhere", target=target, **attrs.asdict(answer.place))
         if answer.process:
             member.workers[answer.worker] = answer.process
@@ -278,12 +273,9 @@ class Crew:
         late_s = (began_ns - ask.sent_ns) / 1e9
         if ask.window is None or late_s < _LATE_S:
             return
+        said = {"window": attrs.asdict(ask.window), "hook": ask.what, "seconds": round(late_s, 3)}
         for tool in self.tools:
-            key = {"target": attrs.asdict(ask.member.hello.target), "tool": tool}
-            self.session.write(
-                "late", **key, window=attrs.asdict(ask.window), hook=ask.what,
-                seconds=round(late_s, 3),
-            )  # fmt: skip
+            self.session.write("late", target=attrs.asdict(ask.member.target), tool=tool, **said)
 
     def _with_options(self, uses: Sequence[ToolUse]) -> Mapping[str, Any]:
         """Write a request as a config; the members check it like any."""

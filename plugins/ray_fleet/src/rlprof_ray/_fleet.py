@@ -16,7 +16,6 @@ from rlprof_ray._tie import CUT, hold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from rlprof.config import Config
 
@@ -38,8 +37,7 @@ class Fleet:
         self._unknown: set[str] = set()
         """Roles that were launched and are not in the config."""
         self._is_closed = False
-        self._is_held = False
-        self._let_go: Callable[[], None] = _nothing
+        self._let_go: Callable[[], None] | None = None
         """Gives `ray.shutdown` back."""
         self._pid = os.getpid()
         self.session: rlprof.Session | rlprof.Off = rlprof.Off()
@@ -75,11 +73,7 @@ class Fleet:
                 log.warning("launch: role %r is not in the config (there: %s)", role, there)
             return Launch()
         found = rlprof.launch(self._config, role=role, rank=rank, ranks=ranks)
-        if not found.env:
-            return found
-        env = dict(found.runtime_env)
-        env["env_vars"] = {**found.env, **env.get("env_vars", {})}
-        return attrs.evolve(found, runtime_env=env)
+        return attrs.evolve(found, runtime_env=runtime_env(found))
 
     @property
     def env(self) -> dict[str, str]:
@@ -97,8 +91,7 @@ class Fleet:
         if self._is_closed:
             log.warning("attach: the fleet is closed; nothing is recorded any more")
             return
-        if not self._is_held:
-            self._is_held, self._let_go = True, hold(self.close)
+        self._let_go = self._let_go or hold(self.close)
         self._roll.attach(roles)
 
     def name_calls(self) -> None:
@@ -136,18 +129,18 @@ class Fleet:
         """End step and window, close the members, wait for their exports and collect them."""
         if os.getpid() != self._pid:  # a forked child: its parent's fleet goes on
             return
+        raised = None
         try:
             if self._roll is not None and not self._is_closed:
                 self._end(self._roll)
             self.session.close()
-        except Exception:  # what strict has raised
-            self._has_ended()
-            raise
-        self._has_ended()  # not if a signal has cut this: the next call goes on
-
-    def _has_ended(self) -> None:
+        except Exception as exc:  # strict raises; if a signal cuts this, the next call goes on
+            raised = exc
         self._is_closed = True
-        self._let_go()
+        if self._let_go is not None:
+            self._let_go()
+        if raised is not None:
+            raise raised
 
     def _end(self, roll: Roll) -> None:
         from rlprof_ray._collect import come_home
@@ -171,14 +164,13 @@ class Fleet:
     def __enter__(self) -> Fleet:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _nothing() -> None:
-    """Undo nothing: nothing was replaced."""
+def runtime_env(launch: Launch) -> dict[str, Any]:
+    """Return all needs of *launch* as a `runtime_env` of Ray; empty if it has none."""
+    env = dict(launch.runtime_env)
+    if launch.env:
+        env["env_vars"] = {**launch.env, **env.get("env_vars", {})}
+    return env

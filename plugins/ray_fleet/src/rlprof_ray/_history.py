@@ -7,16 +7,17 @@ name. A separate thread reads every few seconds, so no edge and no helper thread
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.errors import RlprofError
 from rlprof.rundir import SALVAGED, Journal, as_line
 from rlprof_ray._calls import Record
 from rlprof_ray._tie import tie
@@ -24,9 +25,10 @@ from rlprof_ray._unrecorded import Unrecorded
 from rlprof_ray._waits import Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof import Session
+    from rlprof.rundir import RawSpan
     from rlprof_ray._calls import Call
     from rlprof_ray._member import Member
 
@@ -44,7 +46,7 @@ _LAST_LOOKS = 3
 _MOST_CALLS = 100_000
 """Kept in memory; Ray keeps no more, either."""
 _MOST_STRETCHES = 64
-"""Stretches of one member in one phase; more become one."""
+"""Stretches of one member in one phase; later calls belong to the last."""
 _FIRST_ID = 1 << 40
 """Above the ids of the spans that members write, so that ids stay unique."""
 
@@ -74,27 +76,28 @@ class History:
     """Writes `spans/+ray-<driver>.jsonl` during the run."""
 
     def __init__(
-        self, session: Session, members: Callable[[], Sequence[Member]], most_bytes: int = 10**9
+        self, session: Session, members: Mapping[str, Member], *, names_calls: bool
     ) -> None:
-        name, folder = session.name, session.run_dir / "spans"
         self._session = session
         self._members = members
-        self._own = _Tail(str(folder / f"{name}.jsonl"))
-        self._journal = Journal(folder / f"{SALVAGED}ray-{name}.jsonl")
+        self._names_calls = names_calls
+        """Whether calls in a step count as phases: the driver has none."""
+        self._journal = Journal(session.run_dir / "spans" / f"{SALVAGED}ray-{session.name}.jsonl")
         self._record = Record()
         self._unrecorded = Unrecorded(session.run_dir / "manifest")
         self._waits = Waits()
-        self.names_calls = False
-        """Whether calls in a step count as phases: the driver has none."""
         self._tie = tie()
+        self._ended: deque[_Phase] = deque()
+        """Steps and phases that the session is about to write."""
         self._phases: list[_Phase] = []
         """Ended, and not written yet."""
         self._calls: dict[str, list[Call]] = {}
         self._ids = _FIRST_ID
-        self._bytes, self._most_bytes = 0, most_bytes
+        self._bytes, self._most_bytes = 0, session.config.spans.bytes
         self._look_s = 0.0
         """How long the last read took; a full record takes seconds."""
         self._ending = threading.Event()
+        session.watch_spans(self._see)
         self._thread = threading.Thread(target=self._live, name="rlprof-ray-calls", daemon=True)
         self._thread.start()
 
@@ -102,6 +105,13 @@ class History:
         """Read once more, after the workers reported the last phase; wait a bounded time."""
         self._ending.set()
         self._thread.join(min(_LAST_S + _LAST_LOOKS * self._look_s, _MOST_LAST_S))
+
+    def _see(self, spans: Sequence[RawSpan]) -> None:
+        ahead_ns = time.time_ns() - time.monotonic_ns()
+        for kind, name, start_ns, end_ns, step, _, _, _, occurrence, _ in spans:
+            if kind in ("phase", "step"):
+                times = start_ns + ahead_ns, end_ns + ahead_ns
+                self._ended.append(_Phase(name, step, occurrence, *times, kind == "step"))
 
     def _live(self) -> None:
         pause = _EVERY_S
@@ -117,13 +127,16 @@ class History:
     def _try(self, *, is_last: bool) -> None:
         try:
             self._look(is_last=is_last)
+        except RlprofError as exc:  # this Ray does not show them, now or later
+            self._session.write("problem", reason=f"phases of members: {exc}")
+            self._members = {}
         except Exception as exc:  # Ray is ending, or the disk is full: the next read continues
             log.debug("Ray's record of calls: %s", exc)
 
     def _look(self, *, is_last: bool) -> None:
         self._unrecorded.touch()
-        everyone = self._members()
-        self._phases += self._own.phases()
+        everyone = list(self._members.values())
+        self._phases += [self._ended.popleft() for _ in range(len(self._ended))]
         if not everyone or not self._phases or self._bytes > self._most_bytes:
             self._phases.clear()
             return
@@ -155,11 +168,8 @@ class History:
                 for stretch in _stretches(own, phase, member.offset_ns):
                     self._ids += 1
                     ends = (stretch.start_ns - member.offset_ns, stretch.end_ns - member.offset_ns)
-                    self._waits.add(phase.step, phase.name, member.hello.target, *ends)
-                    record = _line(stem, phase, stretch, self._ids)
-                    if member.hello.target.replica is not None:
-                        record["attributes"]["replica"] = member.hello.target.replica
-                    lines.append(as_line(record))
+                    self._waits.add(phase.step, phase.name, member.target, *ends)
+                    lines.append(as_line(_line(stem, member, phase, stretch, self._ids)))
             if len(lines) > count:
                 self._unrecorded.introduce(stem)
         self._bytes += sum(map(len, lines))
@@ -170,21 +180,19 @@ class History:
         for phase in due:
             wait_s = self._waits.of(phase.step) if phase.is_step else None
             if wait_s is not None:
-                more = {"rlprof/wait_slowest_s": wait_s}
-                self._session.add_figures(phase.step, more)
+                self._session.add_figures(phase.step, {"rlprof/wait_slowest_s": wait_s})
 
     def _named(
         self, due: Sequence[_Phase], calls: list[Call]
     ) -> Iterator[tuple[_Phase, Sequence[Call]]]:
         """Return each phase with the calls that may belong to it; in a step, each method is one."""
         methods: dict[str, list[Call]] = {}
-        for call in calls if self.names_calls else ():
+        for call in calls if self._names_calls else ():
             methods.setdefault(call.name.rpartition(".")[2], []).append(call)
         for phase in due:
-            if not phase.is_step:
-                yield phase, calls
-            for name, own in methods.items() if phase.is_step else ():
-                yield attrs.evolve(phase, name=name, is_step=False), own
+            own = methods if phase.is_step else {phase.name: calls}
+            for name, theirs in own.items():
+                yield attrs.evolve(phase, name=name), theirs
 
     def _forget(self, before_ns: int, members: dict[str, tuple[Member, str]]) -> None:
         """Drop calls of written steps, and the oldest calls if there are no steps."""
@@ -204,31 +212,26 @@ def _stretches(calls: Sequence[Call], phase: _Phase, offset_ns: int) -> list[_St
         inside = min(call.end_ns, end_ns) - max(call.start_ns, start_ns)
         if 2 * inside < call.end_ns - call.start_ns:
             continue
-        if found and call.start_ns < found[-1].end_ns:
-            _join(found[-1], call.end_ns, call.name, 1)
-        else:
+        if not found or (call.start_ns >= found[-1].end_ns and len(found) < _MOST_STRETCHES):
             found.append(_Stretch(call.start_ns, call.end_ns, call.name))
-    if len(found) > _MOST_STRETCHES:
-        for other in found[1:]:
-            _join(found[0], other.end_ns, other.name, other.calls)
-        del found[1:]
+            continue
+        own = found[-1]
+        own.end_ns, own.calls = max(own.end_ns, call.end_ns), own.calls + 1
+        if call.name not in own.name.split(", "):
+            own.name += f", {call.name}"
     return found
 
 
-def _join(stretch: _Stretch, end_ns: int, name: str, calls: int) -> None:
-    stretch.end_ns = max(stretch.end_ns, end_ns)
-    stretch.calls += calls
-    if name not in stretch.name.split(", "):
-        stretch.name += f", {name}"
-
-
-def _line(stem: str, phase: _Phase, stretch: _Stretch, own_id: int) -> dict[str, Any]:
-    attributes = {"source": "ray", "call": stretch.name}
+def _line(
+    stem: str, member: Member, phase: _Phase, stretch: _Stretch, own_id: int
+) -> dict[str, Any]:
+    calls = {} if stretch.calls == 1 else {"calls": stretch.calls}
+    replica = {} if member.target.replica is None else {"replica": member.target.replica}
     return {
         "of": stem, "kind": "phase", "name": phase.name,
         "w0": stretch.start_ns, "w1": stretch.end_ns, "step": phase.step, "thread": 0,
         "id": own_id, "occurrence": phase.occurrence,
-        "attributes": attributes if stretch.calls == 1 else attributes | {"calls": stretch.calls},
+        "attributes": {"source": "ray", "call": stretch.name, **calls, **replica},
     }  # fmt: skip
 
 
@@ -238,35 +241,4 @@ def _middle(call: Call) -> int:
 
 def _told_s() -> float:
     """Return how long workers take to report to Ray: its setting, and some time."""
-    try:
-        return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2
-    except ValueError:
-        return 1.2
-
-
-class _Tail:
-    """The spans of the driver, as far as they are written."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._offset = 0
-
-    def phases(self) -> Iterator[_Phase]:
-        """Read the steps and phases written since the last read."""
-        ahead_ns = time.time_ns() - time.monotonic_ns()
-        try:
-            with open(self._path, "rb") as lines:  # noqa: PTH123 -- a path is all we have
-                lines.seek(self._offset)
-                for line in lines:
-                    if not line.endswith(b"\n"):
-                        return
-                    self._offset += len(line)
-                    if line.startswith((b'{"kind":"phase"', b'{"kind":"step"')):
-                        record = json.loads(line)
-                        yield _Phase(
-                            record["name"], record["step"], record.get("occurrence", 0),
-                            record["t0"] + ahead_ns, record["t1"] + ahead_ns,
-                            record["kind"] == "step",
-                        )  # fmt: skip
-        except FileNotFoundError:
-            return
+    return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2

@@ -9,9 +9,8 @@ import logging
 import pickle
 import time
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from rlprof_ray._loop import on_loop, own_loop
 from rlprof_ray._messages import Answer
@@ -36,23 +35,16 @@ _COME_BY_S = 60.0
 """The longest wait for the working thread, to stop tools that must be stopped there."""
 
 
-def do(actor: Any, how: bytes) -> bytes:
-    """Make the call that the driver pickled."""
+def do(actor: Any, how: bytes, after: bytes | None = None) -> bytes:  # noqa: ARG001 -- see below
+    """Make the call that the driver pickled; Ray has waited for *after* before."""
     function, args = pickle.loads(how)  # noqa: S301 -- it comes as Ray's own calls do
     return pickle.dumps(function(actor, *args))
 
 
-def do_beside(actor: Any, how: bytes, after: bytes | None) -> bytes:  # noqa: ARG001 -- see below
-    """Make it on another thread than the work; Ray has waited for *after* before."""
-    return do(actor, how)
-
-
-def do_at_work(actor: Any, how: bytes, after: bytes | None) -> bytes:
+def do_at_work(actor: Any, how: bytes, after: bytes | None) -> bytes:  # noqa: ARG001
     """Make it on the actor's event loop, if it has one: its calls run there."""
     loop = own_loop()
-    if loop is None:
-        return do_beside(actor, how, after)
-    return on_loop(loop, partial(do, actor, how)).result()
+    return do(actor, how) if loop is None else on_loop(loop, partial(do, actor, how)).result()
 
 
 def enter(actor: Any, hello: Hello) -> Answer:
@@ -60,62 +52,40 @@ def enter(actor: Any, hello: Hello) -> Answer:
     import rlprof
 
     began = time.monotonic()
-    target = hello.target
+    run, target = hello.run, hello.target
     is_on_loop = not hello.is_ordered and hello.attribute is None and own_loop() is not None
-    engine = None if hello.attribute is None else _engine(actor, hello)
-    if hello.run not in _followers:
-        others = [run for run, other in _followers.items() if other.session.run_dir is not None]
-        if others:
-            _refused[hello.run] = f"it is recorded by another fleet: {others[0]}"
-            return _answer(began, _refused[hello.run])
-        try:
-            _followers[hello.run] = rlprof.follow(
-                hello.config,
-                run=_folder(hello),
-                role=target.role,
-                rank=target.rank,
-                world_size=target.world_size,
-                coordinates=target.coordinates,
-                replica=target.replica,
-                leader=hello.leader,
+    others = [one.session.run_dir for key, one in _followers.items() if key != run]
+    if any(others) and run not in _followers:
+        _refused[run] = f"it is recorded by another fleet: {next(filter(None, others))}"
+        return _answer(began, _refused[run])
+    try:
+        engine = None if hello.attribute is None else attrgetter(hello.attribute)(actor)
+        if run not in _followers:
+            _followers[run] = rlprof.follow(
+                hello.config, run=_folder(hello), role=target.role, rank=target.rank,
+                world_size=target.world_size, coordinates=target.coordinates,
+                replica=target.replica, leader=hello.leader,
                 any_thread=not (hello.is_ordered or is_on_loop),
-            )
-        except Exception as exc:
-            _refused[hello.run] = f"it does not follow: {exc}"
-            raise
-        _refused.pop(hello.run, None)
-        _followers[hello.run].orphaned = partial(_close_alone, hello.run)
-    follower = _followers[hello.run]
+            )  # fmt: skip
+    except Exception as exc:
+        _refused[run] = f"it does not follow: {exc}"
+        raise
+    _refused.pop(run, None)
+    follower = _followers[run]
+    follower.orphaned = partial(_close_alone, run)
     if hello.attribute is not None:
         follower.session.attach(
-            engine,
-            role=target.role,
-            replica=target.replica or 0,
-            ranks=hello.ranks,
-            loop=own_loop(),
-            coordinates=target.coordinates,
-        )
+            engine, role=target.role, replica=target.replica or 0, ranks=hello.ranks,
+            loop=own_loop(), coordinates=target.coordinates,
+        )  # fmt: skip
     folder = follower.session.run_dir
-    off = "" if folder is not None else "rlprof stays off there; see its log"
-    return attrs.evolve(
-        _answer(began, off),
-        place=_place(hello, folder),
-        process="" if off else follower.session.name,  # type: ignore[union-attr]
-        worker=_worker(),
-        is_on_loop=is_on_loop,
-    )
-
-
-def _engine(actor: Any, hello: Hello) -> Any:
-    """Find the engine in its actor."""
-    found = actor
-    for name in str(hello.attribute).split("."):
-        if not hasattr(found, name):
-            reason = f"{type(found).__name__} has no attribute {name!r}"
-            _refused[hello.run] = f"via actor:{hello.attribute}: {reason}"
-            raise AttributeError(_refused[hello.run])
-        found = getattr(found, name)
-    return found
+    if folder is None:
+        return _answer(began, "rlprof stays off there; see its log", is_on_loop=is_on_loop)
+    session: Any = follower.session
+    return _answer(
+        began, "", place=_place(hello, folder), process=session.name,
+        worker=str(_context().get_worker_id()), is_on_loop=is_on_loop,
+    )  # fmt: skip
 
 
 def _folder(hello: Hello) -> Path:
@@ -124,58 +94,37 @@ def _folder(hello: Hello) -> Path:
 
     if hello.node_dir is None:
         return Path(hello.run)
-    return Path(hello.node_dir, _node()[:8], hello.part)
+    return Path(hello.node_dir, _context().get_node_id()[:8], hello.part)
 
 
-def _place(hello: Hello, folder: Path | None) -> Place | None:
+def _place(hello: Hello, folder: Path) -> Place | None:
     """Name the folder if only this node has it: by config, or for lack of a shared file system."""
     import socket
+    from pathlib import Path
 
-    if folder is None or (hello.node_dir is None and _is_shared(hello, folder)):
+    is_shared = hello.leader is None or Path(hello.leader.manifest).exists()
+    if hello.node_dir is None and is_shared:
         return None
     from rlprof_run import Place
 
-    return Place(_node(), socket.gethostname(), str(folder))
+    return Place(str(_context().get_node_id()), socket.gethostname(), str(folder))
 
 
-def _is_shared(hello: Hello, folder: Path) -> bool:
-    """Whether the driver seems to write to *folder*, too."""
-    import json
-    from pathlib import Path
-
-    from rlprof.rundir import read_regular
-
-    if hello.leader is None or Path(hello.leader.manifest).exists():
-        return True
-    try:
-        owner = json.loads(read_regular(folder / "run.json"))["owner"]
-    except (OSError, ValueError, KeyError):
-        return False
-    return bool(owner["process"] == attrs.asdict(hello.leader.here))
-
-
-def _node() -> str:
+def _context() -> Any:
     import ray
 
-    return str(ray.get_runtime_context().get_node_id())
-
-
-def _worker() -> str:
-    import ray
-
-    return str(ray.get_runtime_context().get_worker_id())
+    return ray.get_runtime_context()
 
 
 def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ray gives the actor
     """Open a window."""
-    began = time.monotonic()
+    began, window = time.monotonic(), wanted.window
     follower = _followers.get(run)
     if follower is None:
-        return attrs.evolve(_answer(began, _why_none(run)), is_new=True)
-    why = follower.begin(
-        wanted.window, phases=wanted.phases, config=wanted.config, request=wanted.request
-    )
-    return attrs.evolve(_answer(began, why), why_full=follower.session.why_full)
+        return _answer(began, _why_none(run), is_new=True)
+    phases = () if window.phase is None else (window.phase,)
+    why = follower.begin(window, phases=phases, config=wanted.config, request=wanted.request)
+    return _answer(began, why, why_full=follower.session.why_full)
 
 
 def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: ARG001
@@ -248,7 +197,7 @@ def _come_by(run: str) -> None:
     if loop is not None:
         on_loop(loop, partial(stop_here, None, run)).result(_COME_BY_S)
         return
-    me = ray.get_runtime_context().current_actor
+    me = _context().current_actor
     ray.wait([me.__ray_call__.remote(stop_here, run)], timeout=_COME_BY_S)
 
 
@@ -256,5 +205,5 @@ def _why_none(run: str) -> str:
     return _refused.get(run, "its process is a new one")
 
 
-def _answer(began: float, why_not: str) -> Answer:
-    return Answer(why_not, time.time_ns(), round(time.monotonic() - began, 6))
+def _answer(began: float, why_not: str, **more: Any) -> Answer:
+    return Answer(why_not, time.time_ns(), round(time.monotonic() - began, 6), **more)

@@ -34,11 +34,6 @@ def own_loop() -> Any:
         return None
 
 
-def is_async(_: Any) -> bool:
-    """Whether this actor is async; Ray gives the actor."""
-    return own_loop() is not None
-
-
 def on_loop(loop: Any, call: Callable[[], T]) -> Future[T]:
     """Make *call* on *loop*; the future gets its result or exception."""
     answer: Future[T] = Future()

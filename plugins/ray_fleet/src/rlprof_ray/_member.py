@@ -14,7 +14,7 @@ from rlprof_ray._tie import CUT, tie
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlprof.types import Window
+    from rlprof.types import Target, Window
     from rlprof_ray._messages import Hello
 
 _SYSTEM = "_ray_system"
@@ -79,7 +79,8 @@ class Member:
     def __init__(self, actor: Any, hello: Hello) -> None:
         self.actor = actor
         self.hello = hello
-        self._gone = ""
+        self.died = ""
+        """Why its process is gone for good."""
         self._tie = tie()
         self.unanswered = ""
         """The question that it did not answer in time."""
@@ -99,18 +100,13 @@ class Member:
         """The lead of its wall clock over the driver's."""
         self.boot_id = ""
         """The boot id of its machine, once its clock was read."""
-        self.is_ordered = is_ordered(actor)
         self.is_on_loop = False
         """Whether its windows open and close on its event loop."""
 
     @property
     def gone(self) -> str:
         """Why it cannot be asked any more."""
-        return self._gone or (CUT if self.is_cut else "")
-
-    @gone.setter
-    def gone(self, why: str) -> None:
-        self._gone = why
+        return self.died or (CUT if self.is_cut else "")
 
     @property
     def is_cut(self) -> bool:
@@ -123,14 +119,9 @@ class Member:
         return id_of(self.actor)
 
     @property
-    def role(self) -> str:
-        """The role it is captured as."""
-        return self.hello.target.role
-
-    @property
-    def name(self) -> str:
-        """Its target in words."""
-        return str(self.hello.target)
+    def target(self) -> Target:
+        """The target it is captured as."""
+        return self.hello.target
 
     def enter(self, within_s: float) -> Ask:
         """Ask it to open its session."""
@@ -156,10 +147,6 @@ class Member:
         """Order its questions after those to the same actor as *other*."""
         self._last = other._last
 
-    def aside(self, function: Callable[..., Any]) -> Any:
-        """Call *function* without waiting for its work; return the reference."""
-        return aside(self.actor, function, self.hello.run)
-
     def leave(self, within_s: float) -> Ask:
         """Ask it to close its session."""
         self.is_leaving = True
@@ -172,10 +159,10 @@ class Member:
 
     def _call(self, how: bytes, *, is_beside: bool = False) -> Any:
         call = self.actor.__ray_call__
-        if self.is_ordered:
+        if self.hello.is_ordered:
             return call.remote(_inside.do, how)
         beside = is_beside or self.hello.attribute is not None  # an engine needs its event loop
-        do = _inside.do_beside if beside else _inside.do_at_work
+        do = _inside.do if beside else _inside.do_at_work
         call = call.options(concurrency_group=_SYSTEM)
         self._last = call.remote(do, how, self._unfinished())
         return self._last

@@ -62,8 +62,6 @@ class Wanted:
     """A window that the driver asks for."""
 
     window: Window
-    phases: tuple[str, ...] = ()
-    """The open phases of the driver."""
     config: Mapping[str, Any] | None = None
     """The config of the run, with the options of a request."""
     request: str = ""

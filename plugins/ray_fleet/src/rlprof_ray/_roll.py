@@ -10,7 +10,7 @@ import attrs
 from rlprof.errors import ConfigError
 from rlprof.schedule import Schedule
 from rlprof.types import DRIVER, Target
-from rlprof_ray._attach import faults, listed
+from rlprof_ray._attach import listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
 from rlprof_ray._history import History
@@ -57,19 +57,12 @@ class Roll:
 
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
-        asked, within_s = self._config.roles, self._config.limits.configure_timeout_s
+        asked = self._config.roles
         found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
-        told = [
-            fault
-            for role, given in found.items()
-            if role in asked
-            for fault in faults(role, given, asked[role], self._uses[role], within_s)
-        ]
+        told = list(self._torn(found))
         if DRIVER in found:
-            told.append(
-                f"attach: {DRIVER}: is the role of the driver; name another role for the actors"
-            )
-        told += self._torn(found)
+            why = "is the role of the driver; name another role for the actors"
+            told.append(f"attach: {DRIVER}: {why}")
         if told:
             raise ConfigError(told)
         for role, given in found.items():
@@ -90,20 +83,17 @@ class Roll:
 
     def _torn(self, found: Mapping[str, Sequence[Given]]) -> Iterator[str]:
         """Name actors whose two roles have different tools: an actor has one session."""
-        first: dict[str, str] = {member.id: member.role for member in self._members.values()}
-        for role in found:
-            for one in found[role] if role in self._config.roles else ():
-                other = first.setdefault(id_of(one.handle), role) if one.is_member else role
-                if other not in self._config.roles:
-                    continue
-                here, there = self._config.tools_of(role), self._config.tools_of(other)
-                if here != there:
+        first = {member.id: member.target.role for member in self._members.values()}
+        tools = {role: self._config.tools_of(role) for role in self._config.roles}
+        for role, given in found.items():
+            members = [one for one in given if one.is_member and role in tools]
+            for other in {first.setdefault(id_of(one.handle), role) for one in members}:
+                if tools.get(other, tools[role]) != tools[role]:
+                    here, there = (", ".join(tools[one]) or "none" for one in (role, other))
                     yield (
-                        f"roles.{role}.tool: {one.target} is an actor of {other}, too, and has one "
-                        f"session; name the same tools for both: {', '.join(here) or 'none'} here, "
-                        f"{', '.join(there) or 'none'} there"
+                        f"roles.{role}.tool: an actor of {other}, too, has one session; name the "
+                        f"same tools for both: {here} here, {there} there"
                     )
-                    break
 
     def read_clocks(self) -> None:
         """Note the lead of the members' clocks in the manifest."""
@@ -130,9 +120,9 @@ class Roll:
         own = asked.get(role)
         for one in given:
             member = self._member(crew, role, one)
-            target = member.hello.target
+            target = member.target
             is_chosen = any(own.includes(rank) for rank in one.ranks) if own else not asked
-            crew.post(Post(target, one.ranks, member, is_chosen))
+            crew.post(Post(one.ranks, member, is_chosen))
             said = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
             self.session.write("attached", role=role, **said)
         track.ranks = crew.ranks
@@ -140,15 +130,13 @@ class Roll:
         crew.settle(within_s=self._config.limits.configure_timeout_s)
         crew.watch()
         if self._history is None:
-            known, most_bytes = self._members, self._config.spans.bytes
-            self._history = History(self.session, lambda: list(known.values()), most_bytes)
-            self._history.names_calls = self.names_calls
+            self._history = History(self.session, self._members, names_calls=self.names_calls)
 
     def _member(self, crew: Crew, role: str, one: Given) -> Member:
         """Return the member *one*, perhaps known under another role or an old rank."""
         member = Member(one.handle, self._hello(one))
         known = self._members.get(member.id)
-        if known is None or (known.hello.target != one.target and known.hello.target.role == role):
+        if known is None or (known.target != one.target and known.target.role == role):
             if known is not None:  # it moves up: its session is that of a rank
                 limits = self._config.limits
                 crew.dismiss([known], limits.export_timeout_s + limits.stop_timeout_s)

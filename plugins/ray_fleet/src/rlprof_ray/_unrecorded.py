@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -48,7 +48,7 @@ class Unrecorded:
             if call.worker in measured:
                 self._peers[call.node] = measured[call.worker]
             member = without.get(call.actor)
-            if call.pid and member is not None and call.worker not in member.workers:
+            if member is not None and call.worker not in member.workers:
                 new[call.worker] = call
         for call in new.values():
             self._name(without[call.actor], call)
@@ -74,14 +74,12 @@ class Unrecorded:
             _append(file, _line("ended"))
 
     def _name(self, member: Member, call: Call) -> None:
-        here, target = self._here(member, call), member.hello.target
-        host = safe_name(here.host)
-        stem = f"{safe_name(target.role)}-{target.rank}-{host}-{here.pid}-ray"
+        here, target = self._here(member, call), member.target
+        role, host = safe_name(target.role), safe_name(here.host)
+        stem = f"{role}-{target.rank}-{host}-{here.pid}-ray"
         who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
-        self._new[stem] = (
-            _line("process", **who, versions={}, devices=[]),
-            _line("clock", **attrs.asdict(read_clock())),
-        )
+        first = _line("process", **who, versions={}, devices=[])
+        self._new[stem] = first, _line("clock", **attrs.asdict(read_clock()))
         member.workers[call.worker] = stem
 
     def _here(self, member: Member, call: Call) -> Here:
@@ -91,11 +89,9 @@ class Unrecorded:
         if call.node == ray.get_runtime_context().get_node_id():
             return Here.now(call.pid)
         if call.node not in self._hosts:
-            nodes = ray.nodes()
-            self._hosts = {str(one["NodeID"]): str(one["NodeManagerHostname"]) for one in nodes}
+            self._hosts = {one["NodeID"]: one["NodeManagerHostname"] for one in ray.nodes()}
         peer = self._peers.get(call.node)
-        if peer is not None:
-            member.offset_ns = peer.offset_ns
+        member.offset_ns = 0 if peer is None else peer.offset_ns
         boot_id = f"ray-{call.node}" if peer is None else peer.boot_id
         return Here(self._hosts.get(call.node, call.node), boot_id, "", call.pid, "")
 
@@ -105,9 +101,5 @@ def _line(event: str, **fields: Any) -> bytes:
 
 
 def _append(file: Path, *lines: bytes) -> None:
-    journal = Journal(file)
-    try:
-        with suppress(OSError):  # a full disk: its phases are not written, either
-            journal.write(lines)
-    finally:
-        journal.close()
+    with suppress(OSError), closing(Journal(file)) as journal:  # a full disk: its phases, neither
+        journal.write(lines)

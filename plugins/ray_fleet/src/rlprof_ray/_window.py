@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from rlprof_ray import _inside
 from rlprof_ray._member import order
-from rlprof_ray._messages import Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from rlprof import Session, Window
+    from rlprof_ray._crew import Crew
     from rlprof_ray._member import Ask, Member
-
-
-class Asker(Protocol):
-    """The part of a crew that a window needs."""
-
-    session: Session
-
-    def enter(self, members: Sequence[Member]) -> None:
-        """Ask members to follow that do not yet."""
-
-    def ask(self, asks: Sequence[Ask]) -> None:
-        """Keep questions that are on their way."""
-
-    def settle(self, asks: Sequence[Ask], *, within_s: float) -> None:
-        """Take answers for up to *within_s*."""
-
-    def miss(
-        self, member: Member, window: Window | None, hook: str, error: str, tools: Sequence[str]
-    ) -> None:
-        """Note in the manifest what a member failed to do."""
+    from rlprof_ray._messages import Wanted
 
 
 class FarWindow:
     """A window that opens on all members at once, and closes on all at once."""
 
     def __init__(
-        self,
-        crew: Asker,
-        members: Sequence[Member],
-        window: Window,
-        tools: tuple[str, ...],
-        *,
-        config: Mapping[str, Any] | None,
-        request: str,
+        self, crew: Crew, chosen: Sequence[Member], tools: Sequence[str], wanted: Wanted
     ) -> None:
         self._crew = crew
         self._run = str(crew.session.run_dir)
         self._limits = crew.session.config.limits
-        self._wanted = members
-        self._window = window
+        self._chosen = chosen
+        self._wanted = wanted
+        self._window = wanted.window
         self._tools = tools
-        self._config = config
-        self._request = request
         self._members: list[Member] = []
         """Members that were asked to begin."""
         self._entered: set[int] = set()
@@ -65,15 +37,13 @@ class FarWindow:
     def start(self) -> None:
         """Ask all members that can be asked; wait for those whose calls have no order."""
         window = self._window
-        phases = () if window.phase is None else (window.phase,)
-        wanted = Wanted(window, phases, self._config, self._request)
-        how = order(_inside.begin, self._run, wanted)
+        how = order(_inside.begin, self._run, self._wanted)
         asks: list[Ask] = []
-        self._crew.enter(self._wanted)
-        for member in self._wanted:
-            why = _why_not(member)
-            if why:
-                self._crew.miss(member, window, "start", why, self._tools)
+        self._crew.enter(self._chosen)
+        for member in self._chosen:
+            late = member.unanswered and f"its {member.unanswered} was not answered yet"
+            if why := member.gone or late:
+                self._crew.miss(member, window, "start", f"not started: {why}", self._tools)
             elif member.window is None:  # else another role has it, and records it there
                 self._members.append(member)
                 asks.append(member.begin(window, how, self._limits.start_timeout_s))
@@ -109,17 +79,9 @@ class FarWindow:
     def _settle_unordered(self, asks: Sequence[Ask], within_s: float) -> None:
         if threading.current_thread().name.startswith("rlprof-"):  # it has no call to hold back
             return
-        unordered = [ask for ask in asks if not ask.member.is_ordered]
+        unordered = [ask for ask in asks if not ask.member.hello.is_ordered]
         self._crew.settle(unordered, within_s=within_s)
 
     def _tell(self, what: bytes) -> None:
         for member in self._members:
             member.tell(what)
-
-
-def _why_not(member: Member) -> str:
-    if member.gone:
-        return f"not started: {member.gone}"
-    if member.unanswered:
-        return f"not started: its {member.unanswered} was not answered yet"
-    return ""

@@ -52,16 +52,11 @@ def living() -> list[Actor]:
     hosts = {node["NodeID"]: node["NodeManagerHostname"] for node in ray.nodes()}
     found = [
         Actor(
-            record.actor_id.hex(),
-            record.name,
-            record.class_name.rpartition(".")[2],
-            hosts.get(record.address.node_id.hex(), "?"),
-            record.pid,
-            record.start_time,
-            record,
+            record.actor_id.hex(), record.name, record.class_name.rpartition(".")[2],
+            hosts.get(record.address.node_id.hex(), "?"), record.pid, record.start_time, record,
         )
         for record in records
-    ]
+    ]  # fmt: skip
     return sorted(found, key=lambda actor: (actor.started_ms, actor.id))
 
 
@@ -77,23 +72,16 @@ def handle_of(actor: Actor) -> Any:
 
     record, process = actor.record, worker.global_worker
     made = core_worker_pb2.ActorHandle(
-        actor_id=record.actor_id,
-        owner_id=record.owner_address.worker_id,
-        owner_address=record.owner_address,
-        creation_job_id=record.job_id,
+        actor_id=record.actor_id, creation_job_id=record.job_id, name=record.name,
+        owner_id=record.owner_address.worker_id, owner_address=record.owner_address,
         actor_creation_task_function_descriptor=record.function_descriptor,
-        max_pending_calls=_NO_LIMIT,
-        name=record.name,
-        ray_namespace=record.ray_namespace,
-        enable_task_events=True,
-    )
+        max_pending_calls=_NO_LIMIT, ray_namespace=record.ray_namespace, enable_task_events=True,
+    )  # fmt: skip
     own = record.function_descriptor.python_function_descriptor
     names = own.module_name, own.function_name, own.class_name, own.function_hash
     known = process.function_actor_manager._loaded_actor_classes  # noqa: SLF001
-    known.setdefault(
-        PythonFunctionDescriptor(*names).function_id,
-        ray.remote(_Asked).__ray_metadata__.modified_class,
-    )
+    made_class = ray.remote(_Asked).__ray_metadata__.modified_class
+    known.setdefault(PythonFunctionDescriptor(*names).function_id, made_class)
     core = process.core_worker
     return core.deserialize_and_register_actor_handle(made.SerializeToString(), None, True)
 

@@ -29,18 +29,28 @@ _TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans
 """The keys taken from a config file; roles and steps come from the live run."""
 _WATCHED = 6
 """Steps to watch without a tool: `rlprof why` compares them."""
+_DESCRIPTION = """\
+Find the trainers and rollout servers of a live run by the classes of their actors (verl, OpenRLHF,
+NeMo-RL, SkyRL, slime), show them, ask, record upcoming steps of all of them, and detach. The run
+needs no restart, no config and no change of its code; rlprof must be installed where its actors
+run."""
+_EXAMPLES = """\
+examples:
+  rlprof attach --steps 2                      on a node of the cluster
+  rlprof attach --tool torch_memory --yes
+  rlprof attach --tool none && rlprof why      which actor is slow
+  rlprof attach --actors 'Trainer' --role actor --ends-step update \\
+                --actors 'Server' --role rollout --engine llm
+"""
 
 
 class _Group(argparse.Action):
     """`--role` and `--engine` belong to the `--actors` before them."""
 
     def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        args: argparse.Namespace,
-        given: Any,
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, given: Any,
         option: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         kinds = args.kinds or []
         if self.dest == "actors":
             kinds = [*kinds, Kind("yours", given, "actor", is_users=True)]
@@ -51,72 +61,46 @@ class _Group(argparse.Action):
         args.kinds = kinds
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--address": {"default": "auto", "metavar": "ADDRESS",
+                  "help": "the cluster (default: %(default)s)"},
+    "--job": {"metavar": "ID", "help": "the job, if several are live"},
+    "--actors": {"action": _Group, "metavar": "REGEX",
+                 "help": "actors of other classes, by name or class; may be repeated"},
+    "--role": {"action": _Group, "metavar": "ROLE",
+               "help": "the role of these actors (default: actor)"},
+    "--engine": {"action": _Group, "metavar": "ATTRIBUTE",
+                 "help": "the attribute of these actors that holds their engine (vLLM or SGLang)"},
+    "--ends-step": {"metavar": "METHOD", "help": "the method of the trainers that ends a step when "
+                    "it returns (a regular expression)"},
+    "--steps": {"type": int, "metavar": "N",
+                "help": "how many steps (default: 1; 6 with --tool none)"},
+    "--rank": {"default": "all", "metavar": "RANKS",
+               "help": "global ranks of the trainers: all, 3 or 0,7 (default: %(default)s)"},
+    "--tool": {"action": "append", "metavar": "TOOL", "help": "record with this tool; may be "
+               "repeated (default: as in --config, else torch); none: watch the calls, for "
+               "`rlprof why`"},
+    "--config": {"metavar": "FILE", "help": "use the tools, options and limits of this config"},
+    "--run-dir": {"metavar": "DIR", "help": "make the run folder here (default: outputs/profile)"},
+    "--timeout": {"type": float, "default": 3600.0, "metavar": "S",
+                  "help": "wait for at most S seconds for each step (default: 3600)"},
+    "--yes": {"action": "store_true", "help": "record without asking"},
+    "--json": {"action": "store_true",
+               "help": "print the actors and, with --yes, the captures as JSON"},
+}  # fmt: skip
+
+
 def add(subparsers: Any) -> None:
     """Describe the command."""
     parser = subparsers.add_parser(
         "attach",
         help="record a live run on Ray that was not started with rlprof",
-        description="Find the trainers and rollout servers of a live run by the classes of their "
-        "actors (verl, OpenRLHF, NeMo-RL, SkyRL, slime), show them, ask, record upcoming steps "
-        "of all of them, and detach. The run needs no restart, no config and no change of its "
-        "code; rlprof must be installed where its actors run.",
-        epilog="examples:\n"
-        "  rlprof attach --steps 2                      on a node of the cluster\n"
-        "  rlprof attach --tool torch_memory --yes\n"
-        "  rlprof attach --tool none && rlprof why      which actor is slow\n"
-        "  rlprof attach --actors 'Trainer' --role actor --ends-step update \\\n"
-        "                --actors 'Server' --role rollout --engine llm\n",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--address", default="auto", metavar="ADDRESS", help="the cluster (default: %(default)s)"
-    )
-    parser.add_argument("--job", metavar="ID", help="the job, if several are live")
-    parser.add_argument(
-        "--actors",
-        action=_Group,
-        metavar="REGEX",
-        help="actors of other classes, by name or class; may be repeated",
-    )
-    parser.add_argument(
-        "--role", action=_Group, metavar="ROLE", help="the role of these actors (default: actor)"
-    )
-    parser.add_argument(
-        "--engine",
-        action=_Group,
-        metavar="ATTRIBUTE",
-        help="the attribute of these actors that holds their engine (vLLM or SGLang)",
-    )
-    parser.add_argument(
-        "--ends-step",
-        metavar="METHOD",
-        help="the method of the trainers that ends a step when it returns (a regular expression)",
-    )
-    parser.add_argument(
-        "--steps", type=int, metavar="N", help="how many steps (default: 1; 6 with --tool none)"
-    )
-    parser.add_argument(
-        "--rank", default="all", metavar="RANKS",
-        help="global ranks of the trainers: all, 3 or 0,7 (default: %(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tool", action="append", metavar="TOOL", help="record with this tool; may be repeated "
-        "(default: as in --config, else torch); none: watch the calls, for `rlprof why`",
-    )  # fmt: skip
-    parser.add_argument(
-        "--config", metavar="FILE", help="use the tools, options and limits of this config"
-    )
-    parser.add_argument(
-        "--run-dir", metavar="DIR", help="make the run folder here (default: outputs/profile)"
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=3600.0, metavar="S",
-        help="wait for at most S seconds for each step (default: 3600)",
-    )  # fmt: skip
-    parser.add_argument("--yes", action="store_true", help="record without asking")
-    parser.add_argument(
-        "--json", action="store_true", help="print the actors and, with --yes, the captures as JSON"
-    )
+    for option, more in _OPTIONS.items():
+        parser.add_argument(option, **more)
     parser.set_defaults(run=run, kinds=None)
 
 
@@ -137,14 +121,14 @@ def run(args: argparse.Namespace) -> int:
         print(f"steps: {where.words}")
     if not args.yes:
         if args.json:
-            print(json.dumps({"actors": [one.as_data() for one in found], "steps": where.words}))
+            print(json.dumps(_plan(found, where.words)))
             return 0
         how = f"record {count} of its steps with {', '.join(base['tool'])}?"
         if not _agreed(how if base["tool"] else f"watch {count} of its steps?"):
             return 1
     config = config_of(there, base, _ranks(args.rank), args.timeout)
     folder = record(config, there, (where, count), args.timeout, _say)
-    return _told(args, found, folder, where.words, tools=base["tool"])
+    return _told(args, found, folder, where.words, base["tool"])
 
 
 def _base(args: argparse.Namespace) -> dict[str, Any]:
@@ -188,15 +172,11 @@ def _agreed(question: str) -> bool:
 
 
 def _told(
-    args: argparse.Namespace,
-    found: Sequence[Member],
-    folder: Path,
-    steps: str,
-    *,
+    args: argparse.Namespace, found: Sequence[Member], folder: Path, steps: str,
     tools: Sequence[str],
-) -> int:
+) -> int:  # fmt: skip
     captures = rlprof.read(folder).captures
-    whole = all(one.state == "whole" for one in captures) and bool(captures or not tools)
+    whole = [one for one in captures if one.state == "whole"]
     if args.json:
         rows = [
             {
@@ -205,15 +185,17 @@ def _told(
             }
             for one in captures
         ]  # fmt: skip
-        actors = [one.as_data() for one in found]
-        print(json.dumps({"actors": actors, "steps": steps, "run": str(folder), "captures": rows}))
+        print(json.dumps(_plan(found, steps) | {"run": str(folder), "captures": rows}))
     elif not tools:
         print(f"ask why steps are slow:\n  rlprof why {folder}")
     else:
-        count = sum(one.state == "whole" for one in captures)
-        print(f"{count} of {len(captures)} captures are whole; see them with:")
+        print(f"{len(whole)} of {len(captures)} captures are whole; see them with:")
         print(f"  rlprof ls {folder}\n  rlprof export {folder} --to timeline")
-    return 0 if whole else 1
+    return 0 if len(whole) == len(captures) and (captures or not tools) else 1
+
+
+def _plan(found: Sequence[Member], steps: str) -> dict[str, Any]:
+    return {"actors": [one.as_data() for one in found], "steps": steps}
 
 
 def _say(words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlprof.errors import RlprofError
 from rlprof_ray._calls import Record
@@ -22,19 +22,6 @@ _SHARE = 10
 _ANSWER_S = 60.0
 
 
-class Edges(Protocol):
-    """The source of steps."""
-
-    words: str
-    """A description of the source, for the user."""
-
-    def forget(self) -> None:
-        """Forget the steps that have begun until now."""
-
-    def next(self, until: float) -> int:
-        """Wait for the next step to begin; return its number."""
-
-
 class Version:
     """The weight version of the rollout servers: step n + 1 begins when all of them have n."""
 
@@ -43,6 +30,7 @@ class Version:
         self._last = self._now()
         first = members[0]
         self.words = f"{first.kind.version} of {first.actor.label}, which is {self._last}"
+        """A description of the source, for the user."""
 
     def forget(self) -> None:
         """Take the current version as known."""
@@ -58,8 +46,7 @@ class Version:
     def _now(self) -> int:
         import ray
 
-        how = _attribute()
-        asked = [aside(one.handle, how, one.kind.version) for one in self._members]
+        asked = [aside(one.handle, getattr, one.kind.version) for one in self._members]
         try:
             return min(map(int, ray.get(asked, timeout=_ANSWER_S)))
         except ray.exceptions.RayError as exc:
@@ -93,6 +80,10 @@ class Calls:
         return news
 
 
+Edges: TypeAlias = Version | Calls
+"""A source of steps."""
+
+
 def edges(found: Sequence[Member], ends_step: str) -> Edges:
     """Return the source of the steps of a run; raise RlprofError if there is none."""
     there = [one for one in found if not one.problem]
@@ -115,13 +106,6 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
 
 def _method(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _attribute() -> Any:
-    def read(actor: Any, name: str) -> Any:
-        return getattr(actor, name)
-
-    return read
 
 
 def _pause(seconds: float, until: float) -> None:

@@ -11,7 +11,7 @@ from rlprof.errors import RlprofError
 from rlprof_ray._replica import Replica
 from rlprof_ray.attaching.actors import handle_of, living
 from rlprof_ray.attaching.frameworks import kind_of
-from rlprof_ray.attaching.look import look_at, plugins_missing
+from rlprof_ray.attaching.look import look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,21 +100,22 @@ def check(found: Sequence[Member], tools: Sequence[str]) -> None:
     there = [one for one in found if one.look is not None and not one.problem]
     if not there:
         raise RlprofError("attach: no actor of the run can be recorded")
-    reached = [one.look for one in there if one.look is not None and not one.look.url]
-    engines = {one.engine for one in there if one.kind.engine and one.look and not one.look.url}
-    for python, names in plugins_missing(reached, [*tools, *engines]).items():
-        look = next(look for look in reached if look.python == python)
-        what = ", ".join(names) if look.plugins else "rlprof"
-        ask = " ".join(f"rlprof-{name}" for name in ("ray", *names))
-        raise RlprofError(
-            f"attach: {what} is not installed where actors run; install it there: "
-            f"{python} -m pip install {ask}"
-        )
+    reached = [one for one in there if one.look is not None and not one.look.url]
+    wanted = [*tools, *{one.engine for one in reached if one.kind.engine}]
+    for look in (one.look for one in reached if one.look is not None):
+        names = [name for name in wanted if name not in look.plugins]
+        if names:
+            what = ", ".join(names) if look.plugins else "rlprof"
+            ask = " ".join(f"rlprof-{name}" for name in ("ray", *names))
+            raise RlprofError(
+                f"attach: {what} is not installed where actors run; install it there: "
+                f"{look.python} -m pip install {ask}"
+            )
 
 
 def _member(actor: Actor, kind: Kind, handle: Any, look: Look | None, problem: str) -> Member:
     if look is not None:
-        handle._ray_allow_out_of_order_execution = look.is_async or look.is_threaded  # noqa: SLF001
+        handle._ray_allow_out_of_order_execution = not look.is_ordered  # noqa: SLF001
         if kind.engine and not (look.engine or look.url):
             problem = f"has no engine in {kind.engine}"
     return Member(actor, kind, handle, look, problem)
@@ -130,10 +131,9 @@ def _place(one: Member) -> tuple[Any, ...]:
 
 def _nobody(everyone: Sequence[Actor]) -> str:
     kinds = sorted({actor.kind for actor in everyone})
-    more = f" and {len(kinds) - _SHOWN} more" if len(kinds) > _SHOWN else ""
-    there = ", ".join(kinds[:_SHOWN]) + more if kinds else "none"
-    how = "--actors REGEX --role actor"
+    more = [f"and {len(kinds) - _SHOWN} more"] if len(kinds) > _SHOWN else []
+    there = ", ".join([*kinds[:_SHOWN], *more]) or "none"
     return (
         f"attach: no run of a known framework is live here (classes of actors: {there}); name its "
-        f"actors: {how}"
+        "actors: --actors REGEX --role actor"
     )

@@ -43,42 +43,29 @@ _NEMO = "NeMo-RL"
 _SKYRL = "SkyRL"
 
 KINDS = (
-    Kind(
-        _VERL,
-        r"WorkerDict|FusedWorker\w*|(Async)?ActorRolloutRefWorker|TrainingWorker",
-        "actor",
-        ends_step=r"\w*update_weights",
-    ),
+    Kind(_VERL, r"WorkerDict|FusedWorker\w*|(Async)?ActorRolloutRefWorker|TrainingWorker", "actor",
+         ends_step=r"\w*update_weights"),
     Kind(_VERL, "CriticWorker", "critic"),
     Kind(_VERL, r"vLLMHttpServer\w*", "rollout", engine="engine", version="global_steps"),
-    Kind(
-        _VERL, r"SGLangHttpServer\w*", "rollout", engine="tokenizer_manager", version="global_steps"
-    ),
+    Kind(_VERL, r"SGLangHttpServer\w*", "rollout", engine="tokenizer_manager",
+         version="global_steps"),
     Kind(_OPENRLHF, "PolicyModelActor", "actor", ends_step="broadcast_to_vllm"),
     Kind(_OPENRLHF, "CriticModelActor", "critic"),
     Kind(_OPENRLHF, "ReferenceModelActor", "ref"),
     Kind(_OPENRLHF, "RewardModelActor", "reward"),
     Kind(_OPENRLHF, "RolloutRayActor", "rollout", engine="llm"),
-    Kind(
-        _NEMO,
-        r"(DTensor|Megatron)(Quant)?PolicyWorker(V2)?",
-        "actor",
-        ends_step="train(_presharded)?|finish_train_step_presharded",
-    ),
+    Kind(_NEMO, r"(DTensor|Megatron)(Quant)?PolicyWorker(V2)?", "actor",
+         ends_step="train(_presharded)?|finish_train_step_presharded"),
     Kind(_NEMO, r"(DTensor|Megatron)ValueWorker(V2)?", "critic"),
     Kind(_NEMO, r"Vllm(Quant)?(Async)?GenerationWorker", "rollout", engine="llm"),
     Kind(_NEMO, "SGLangGenerationWorker", "rollout", engine="url:get_base_url"),
-    Kind(
-        _SKYRL,
-        r"(FSDP|Megatron)PolicyWorkerBase",
-        "actor",
-        ends_step="broadcast_to_inference_engines",
-    ),
+    Kind(_SKYRL, r"(FSDP|Megatron)PolicyWorkerBase", "actor",
+         ends_step="broadcast_to_inference_engines"),
     Kind(_SKYRL, r"(FSDP|Megatron)CriticWorkerBase", "critic"),
     Kind(_SKYRL, r"(FSDP|Megatron)RefWorkerBase", "ref"),
     Kind("slime", r"(Megatron|FSDP)TrainRayActor", "actor", ends_step="train"),
     Kind("slime", "SGLangEngine", "rollout", engine="url:get_url"),
-)
+)  # fmt: skip
 
 
 def kind_of(kind: str, name: str, kinds: Sequence[Kind] = KINDS) -> Kind | None:

@@ -13,7 +13,7 @@ import attrs
 from rlprof_ray._member import aside, in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 _PATIENCE_S = 5.0
 
@@ -25,8 +25,8 @@ class Look:
     python: str
     plugins: tuple[str, ...]
     """The tools and engines of rlprof there; empty: it is not installed."""
-    is_async: bool
-    is_threaded: bool
+    is_ordered: bool
+    """Its calls run one by one, in the order they were made."""
     rank: int | None
     roles: tuple[str, ...]
     """The roles that a colocated worker reports."""
@@ -68,8 +68,9 @@ def question() -> Callable[..., dict[str, Any]]:
         return {
             "python": sys.executable,
             "plugins": tuple(found),
-            "is_async": core.current_actor_is_asyncio(),
-            "is_threaded": core.current_actor_max_concurrency() > 1,
+            "is_ordered": not (
+                core.current_actor_is_asyncio() or core.current_actor_max_concurrency() > 1
+            ),
             "rank": next((one for one in numbers if type(one) is int), None),
             "roles": tuple(map(str, getattr(actor, "worker_dict", None) or ())),
             "engine": "" if held is None else type(held).__module__.partition(".")[0],
@@ -106,16 +107,6 @@ def look_at(
                 failed[id_] = in_short(exc)
         if waiting and not has_said:
             has_said = True
-            say(f"waiting for {_several(len(waiting))} at work to answer between two calls")
+            say(f"waiting for actors at work to answer between two calls: {len(waiting)}")
     failed |= dict.fromkeys(waiting.values(), f"has not answered for {within_s:g} s")
     return looks, failed
-
-
-def _several(count: int) -> str:
-    return f"{count} actors" if count > 1 else "1 actor"
-
-
-def plugins_missing(looks: Sequence[Look], wanted: Sequence[str]) -> dict[str, list[str]]:
-    """Map each Python to the *wanted* plugins that it lacks where actors run."""
-    found = {look.python: [n for n in wanted if n not in look.plugins] for look in looks}
-    return {python: names for python, names in found.items() if names}

@@ -42,12 +42,9 @@ def config_of(
 
 
 def record(
-    config: Mapping[str, Any],
-    found: Sequence[Member],
-    steps: tuple[Edges, int],
-    timeout_s: float,
-    say: Callable[[str], None],
-) -> Path:
+    config: Mapping[str, Any], found: Sequence[Member], steps: tuple[Edges, int],
+    timeout_s: float, say: Callable[[str], None],
+) -> Path:  # fmt: skip
     """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
     for one in sorted(found, key=lambda one: not one.kind.engine):  # engines do not wait: first
@@ -72,25 +69,22 @@ def record(
 
 
 def _numbers(edges: Edges, count: int, timeout_s: float) -> Iterator[int]:
-    step = edges.next(time.monotonic() + timeout_s)
     for _ in range(count):
-        yield step
-        step = edges.next(time.monotonic() + timeout_s)
+        yield edges.next(time.monotonic() + timeout_s)
+    edges.next(time.monotonic() + timeout_s)  # it ends the last
 
 
 def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
     """Wait until all is on disk: a member that closes its session earlier delays training."""
-    last = ""
+    last = -1
     until = time.monotonic() + Limits().export_timeout_s
     while time.monotonic() < until:
         run = rlprof.read(run_dir)
         left = [one for one in run.captures if one.state in ("recording", "exporting")]
         if not left:
             return
-        words = (
-            f"writing: {len(run.captures) - len(left)} of {len(run.captures)} captures are there"
-        )
-        if words != last:
-            say(words)
-            last = words
+        there = len(run.captures) - len(left)
+        if there != last:
+            say(f"writing: {there} of {len(run.captures)} captures are there")
+            last = there
         time.sleep(_LOOK_S)
