@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlprof
 from rlprof.config import check_config
-from rlprof_verl._checked import checked
-from rlprof_verl._translate import translate
+from rlprof_verl._translate import checked, translate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +27,10 @@ def asked(config: Any) -> Config:
     if config.global_profiler.tool is None:  # RLPROF_CONFIG names a file
         return check_config(os.environ["RLPROF_CONFIG"])[0]
     found = translate(OmegaConf.to_container(config, resolve=True))
-    checked_config, _ = checked(found)
+    own, _ = checked(found)
     for words in found.notes:
         log.warning("%s", words)
-    return checked_config
+    return own
 
 
 def prepare(config: Any, own: Config) -> str | None:
@@ -41,7 +40,6 @@ def prepare(config: Any, own: Config) -> str | None:
     def put(key: str, value: Any) -> None:
         OmegaConf.update(config, key, value, force_add=True)
 
-    hook: str | None = config.global_profiler.get("finish_hook_cmd")
     put("global_profiler.steps", None)
     put("actor_rollout_ref.rollout.profiler", None)  # a server warns of a tool it does not know
     for section in ("actor_rollout_ref.actor", "actor_rollout_ref.ref", "critic"):
@@ -51,12 +49,13 @@ def prepare(config: Any, own: Config) -> str | None:
     role = own.roles.get("rollout")
     if role is not None and role.engine is not None:
         launch = rlprof.launch(own, role="rollout", ranks=role.ranks or (0,))
-        name = config.actor_rollout_ref.rollout.name
+        arguments = f"actor_rollout_ref.rollout.engine_kwargs.{role.engine}"
         for key, value in launch.engine_args.items():
             if key != "profiler_config":  # it names a folder by rank; replicas share arguments
-                put(f"actor_rollout_ref.rollout.engine_kwargs.{name}.{key}", value)
+                put(f"{arguments}.{key}", value)
         if launch.env:
             _give(launch.env)
+    hook: str | None = config.global_profiler.get("finish_hook_cmd")
     return hook
 
 
@@ -65,8 +64,7 @@ def _give(env: Mapping[str, str]) -> None:
     try:
         from verl.plugin.platform import get_platform
     except ImportError:  # before 0.9
-        words = " ".join(f"{name}={value}" for name, value in env.items())
-        log.warning("this verl gives its servers no variables; set them in the shell: %s", words)
+        log.warning("this verl gives its servers no variables; set them in the shell: %s", env)
         return
     platform = get_platform()
     own = platform.rollout_env_vars
@@ -77,15 +75,9 @@ def run_hook(command: str | None, run_dir: Path | None) -> None:
     """Run verl's `finish_hook_cmd` once, here, after the exports, with verl's variables."""
     if not command or run_dir is None:
         return
-    about = {
-        "SAVE_PATH": run_dir,
-        "TOOL": "rlprof",
-        "RANK": 0,
-        "PID": os.getpid(),
-        "ROLE": "driver",
-    }
-    env = {f"VERL_PROFILE_{key}": str(value) for key, value in about.items()}
+    said = {"SAVE_PATH": run_dir, "TOOL": "rlprof", "RANK": 0, "PID": os.getpid(), "ROLE": "driver"}
+    env = os.environ | {f"VERL_PROFILE_{key}": str(value) for key, value in said.items()}
     try:
-        subprocess.run(["/bin/sh", "-c", command], env=os.environ | env, check=True)
+        subprocess.run(command, shell=True, env=env, check=True)  # noqa: S602 -- as verl does
     except (OSError, subprocess.CalledProcessError) as exc:
         log.warning("global_profiler.finish_hook_cmd: %s", exc)

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import rlprof
+from rlprof_ray import runtime_env
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from rlprof import Launch
     from rlprof.config import Config
 
 ROLES = ("actor", "critic")
@@ -25,7 +25,8 @@ def launched(trainer: Any, config: Config) -> Iterator[None]:
     verl has no key for it. So this replaces `RayWorkerGroup._create_worker`, if a tool needs it,
     and gives it back.
     """
-    roles = [role for role in ROLES if role in config.roles and _needs(config, role)]
+    recorded = [role for role in ROLES if role in config.roles]
+    roles = [one for one in recorded if _env(config, one, (config.roles[one].ranks or (0,))[0])]
     if not roles:
         yield
         return
@@ -36,13 +37,14 @@ def launched(trainer: Any, config: Config) -> Iterator[None]:
 
     @functools.wraps(own)
     def _create_worker(group: Any, *args: Any, **given: Any) -> Any:
-        pool, rank, made = (
-            given.get(one) for one in ("resource_pool", "rank", "ray_cls_with_init")
-        )
+        pool, rank, made = map(given.get, ("resource_pool", "rank", "ray_cls_with_init"))
         held = trainer.resource_pool_to_cls.get(pool, ())  # names of verl's: `actor_rollout`
         there = [role for role in roles if any(name.startswith(role) for name in held)]
-        env = {} if made is None or (pool, rank) in seen else _env(config, there, rank)
-        seen.add((pool, rank))  # replicas may follow in the same pool
+        envs = [_env(config, role, rank) for role in there]
+        env = next(filter(None, envs), {})  # of the first role that is recorded on this rank
+        if made is None or (pool, rank) in seen:  # replicas may follow in the same pool
+            env = {}
+        seen.add((pool, rank))
         with _added(made, env):
             return own(group, *args, **given)
 
@@ -53,20 +55,8 @@ def launched(trainer: Any, config: Config) -> Iterator[None]:
         RayWorkerGroup._create_worker = own  # noqa: SLF001
 
 
-def _needs(config: Config, role: str) -> bool:
-    found = rlprof.launch(config, role=role, rank=(config.roles[role].ranks or (0,))[0])
-    return bool(found.env or found.runtime_env)
-
-
-def _env(config: Config, roles: Sequence[str], rank: Any) -> Mapping[str, Any]:
-    """Return the `runtime_env` for the first of *roles* that is recorded on *rank*."""
-    launches = [rlprof.launch(config, role=role, rank=rank) for role in roles]
-    return next((_whole(one) for one in launches if one.env or one.runtime_env), {})
-
-
-def _whole(launch: Launch) -> Mapping[str, Any]:
-    variables = {**launch.env, **launch.runtime_env.get("env_vars", {})}
-    return {**launch.runtime_env, "env_vars": variables}
+def _env(config: Config, role: str, rank: Any) -> Mapping[str, Any]:
+    return runtime_env(rlprof.launch(config, role=role, rank=rank))
 
 
 @contextmanager
@@ -80,7 +70,7 @@ def _added(made: Any, env: Mapping[str, Any]) -> Iterator[None]:
     def update_options(options: dict[str, Any]) -> None:
         theirs = options.get("runtime_env")
         if theirs is not None:
-            variables = {**env["env_vars"], **theirs.get("env_vars", {})}
+            variables = {**env.get("env_vars", {}), **theirs.get("env_vars", {})}
             options = {**options, "runtime_env": {**env, **theirs, "env_vars": variables}}
         own(options)
 

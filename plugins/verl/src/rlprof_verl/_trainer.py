@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import rlprof
@@ -16,9 +17,8 @@ from rlprof_verl._translate import is_async
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Trainer = Any
-else:
-    Trainer = object
+Trainer: Any = object
+"""The trainer of verl's, which comes next in the order of bases."""
 
 
 def recorded(cls: type[Any]) -> type[Any]:
@@ -58,19 +58,19 @@ class _Recorded(Trainer):  # type: ignore[misc]
 
     def fit(self, *args: Any, **kwargs: Any) -> Any:
         fleet = Fleet(self._rlprof_config)
-        try:
-            with fleet:
-                self._rlprof = fleet
-                if isinstance(fleet.session, rlprof.Session):
-                    fleet.session.attempt("attach", lambda: self._rlprof_attach(fleet, args))
-                try:
-                    return super().fit(*args, **kwargs)
-                finally:
-                    self._rlprof_generated()
-                    self._rlprof_end()
-        finally:
-            self._rlprof = rlprof.Off()
-            run_hook(self._rlprof_hook, fleet.run_dir)
+        with ExitStack() as after:  # last in, first out
+            after.callback(lambda: run_hook(self._rlprof_hook, fleet.run_dir))
+            after.callback(setattr, self, "_rlprof", rlprof.Off())
+            self._rlprof = after.enter_context(fleet)
+            after.callback(self._rlprof_end)
+            after.callback(self._rlprof_generated)
+            if isinstance(fleet.session, rlprof.Session):
+                agents = args[0] if args else getattr(self, "async_rollout_manager", None)
+                there = self._rlprof_config.roles
+                fleet.session.attempt(
+                    "attach", lambda: fleet.attach(**members(self, agents, there))
+                )
+            return super().fit(*args, **kwargs)
 
     def _validate(self, *args: Any, **kwargs: Any) -> Any:
         self._rlprof_validates = True
@@ -79,10 +79,6 @@ class _Recorded(Trainer):  # type: ignore[misc]
                 return super()._validate(*args, **kwargs)
         finally:
             self._rlprof_validates = False
-
-    def _rlprof_attach(self, fleet: Fleet, args: tuple[Any, ...]) -> None:
-        agents = args[0] if args else getattr(self, "async_rollout_manager", None)
-        fleet.attach(**members(self, agents, self._rlprof_config.roles))
 
     def _rlprof_begin(self) -> None:
         """Begin the step; it ends with verl's, before validation, unless a window joins steps."""

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 
 def note(module: Any) -> None:
+    """Have marks of trajectories note spans; a reward that an agent loop computes is one, too."""
+    if hasattr(module, "AgentLoopWorker"):
+        own = module.AgentLoopWorker._compute_score  # noqa: SLF001 -- where verl waits for it
+        noted = rlprof.annotate("reward", span=True)(own)
+        module.AgentLoopWorker._compute_score = noted  # noqa: SLF001
+    else:
+        _note_marks(module)
+
+
+def _note_marks(module: Any) -> None:
     """Have both marks of `verl.utils.rollout_trace` note spans, besides what they do.
 
     They keep verl's names, so that a user's function that uses one is still sent by reference:
@@ -25,11 +35,7 @@ def note(module: Any) -> None:
     @functools.wraps(about)
     @contextlib.contextmanager
     def rollout_trace_attr(*args: Any, **kwargs: Any) -> Iterator[None]:
-        with (
-            names.name(_place(*args, **kwargs)) as name,
-            about(*args, **kwargs),
-            rlprof.trajectory(name),
-        ):
+        with names.name(*args, **kwargs) as name, about(*args, **kwargs), rlprof.trajectory(name):
             yield
 
     @functools.wraps(around)
@@ -51,35 +57,23 @@ class _Names:
         self._open: Counter[str] = Counter()
 
     @contextlib.contextmanager
-    def name(self, place: tuple[Any, ...]) -> Iterator[str]:
-        """Number the rollout if others with its number are open."""
-        *rest, rollout = place
-        key = "-".join(str(one) for one in place if one is not None)
+    def name(
+        self, sample_index: Any = None, step: Any = None, rollout_n: Any = None, *_: Any,
+        validate: bool = False, **__: Any,
+    ) -> Iterator[str]:  # fmt: skip
+        """Say which step, sample and rollout it is; number it if others of that name are open."""
+        place = ["validate" if validate else None, step, sample_index]
+        key = _joined(*place, rollout_n)
         number = self._begun.get(key, 0)
         self._begun[key] = number + 1
         self._open[key] += 1
         try:
-            told = [*rest, rollout + number] if isinstance(rollout, int) else place
-            yield "-".join(str(one) for one in told if one is not None)
+            yield _joined(*place, rollout_n + number) if isinstance(rollout_n, int) else key
         finally:
             self._open[key] -= 1
             if not self._open[key]:
                 del self._open[key], self._begun[key]
 
 
-def note_rewards(module: Any) -> None:
-    """Have a reward that an agent loop computes be a span `reward` of its trajectory."""
-    own = module.AgentLoopWorker._compute_score  # noqa: SLF001 -- where verl waits for it
-    module.AgentLoopWorker._compute_score = rlprof.annotate("reward", span=True)(own)  # noqa: SLF001
-
-
-def _place(
-    sample_index: Any = None,
-    step: Any = None,
-    rollout_n: Any = None,
-    *_: Any,
-    validate: bool = False,
-    **__: Any,
-) -> tuple[Any, ...]:
-    """Say which trajectory it is: of which step, which sample, which of its rollouts."""
-    return "validate" if validate else None, step, sample_index, rollout_n
+def _joined(*place: Any) -> str:
+    return "-".join(str(one) for one in place if one is not None)

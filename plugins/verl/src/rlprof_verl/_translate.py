@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof.config import check_config
+from rlprof.errors import ConfigError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from rlprof.config import Config, ToolUse
+
+    Checked = tuple[Config, dict[str, tuple[ToolUse, ...]]]
 
 OWN = "global_profiler.global_tool_config.rlprof"
 """Where verl's config has keys of rlprof's own; they go over what verl's keys say."""
@@ -26,6 +33,10 @@ STAGES = {
     "rollout": ("gen",),
 }
 """Discrete mode: the phases in which a role's processes work."""
+
+_USUAL = (("contents", "contents"), ("level", "level"))
+_OPTIONS = {"torch_memory": (("max_entries", "trace_alloc_max_entries"),)}
+"""Tool → its options that verl has a key for, each with that key."""
 
 
 @attrs.define
@@ -75,7 +86,6 @@ def translate(verl: Mapping[str, Any]) -> Translation:
         "run_dir": "global_profiler.save_path",
         "steps": "global_profiler.steps",
         "join_steps": "global_profiler.profile_continuous_steps",
-        "tool": f"{OWN}.tool",
     }
     everyone = {role: {"ranks": "all", "tool": []} for role in ("actor", "agent")}
     config["roles"] = roles = everyone | roles  # those that nothing records have spans
@@ -88,6 +98,32 @@ def translate(verl: Mapping[str, Any]) -> Translation:
     return found
 
 
+def checked(found: Translation, source: str = "verl") -> Checked:
+    """Check *found* and the plugins it names; raise ConfigError with every fault."""
+    told = list(found.faults)
+    try:
+        config, uses = check_config(found.config)
+        told += _unborn(uses)
+    except ConfigError as exc:
+        parts = [fault.removeprefix("config: ").partition(": ") for fault in exc.faults]
+        told += [f"{found.verl_key(path)}: {words}" for path, _, words in parts]
+    if told:
+        raise ConfigError([f"{source}: {one}" for one in told], source)
+    return config, uses
+
+
+def _unborn(uses: Mapping[str, tuple[ToolUse, ...]]) -> list[str]:
+    """Name tools that must be there when a process starts that verl alone starts."""
+    return [
+        f"{OWN}.roles.{role}.tool: {one.name!r} must be present when its process starts, and verl "
+        "has no way to start it so; write torch here, and keep it for the roles actor and critic"
+        for role in ("rollout", "agent")  # the others are started with them, by `_births`
+        for use in uses.get(role, ())
+        for one in use.inside or (use,)
+        if one.launch.argv_prefix
+    ]
+
+
 def _role(
     verl: Mapping[str, Any], role: str, section: str, tools: list[str], found: Translation
 ) -> dict[str, Any]:
@@ -95,7 +131,6 @@ def _role(
     ranks = list(_get(verl, section, "ranks") or [0])
     made: dict[str, Any] = {"ranks": "all" if _get(verl, section, "all_ranks") else ranks}
     found.keys[f"roles.{role}"] = section
-    found.keys[f"roles.{role}.ranks"] = f"{section}.ranks"
     nodes, each = at(verl, "trainer.nnodes"), at(verl, "trainer.n_gpus_per_node")
     if made["ranks"] != "all" and isinstance(nodes, int) and isinstance(each, int):
         beyond = [one for one in ranks if isinstance(one, int) and one >= nodes * each]
@@ -104,19 +139,17 @@ def _role(
             found.faults.append(f"{section}.ranks: rank {beyond[0]} does not exist among {gpus}")
     options: dict[str, Any] = {}
     for tool in tools:
+        key = f"tool_config.{tool}"
         said = {
-            key: _get(verl, section, f"tool_config.{tool}.{key}") for key in ("contents", "level")
+            name: _get(verl, section, f"{key}.{verls}")
+            for name, verls in _OPTIONS.get(tool, _USUAL)
         }
-        if tool == "torch_memory":
-            said = {
-                "max_entries": _get(verl, section, f"tool_config.{tool}.trace_alloc_max_entries")
-            }
-        if kept := {key: value for key, value in said.items() if value}:
+        if kept := {name: value for name, value in said.items() if value}:
             options[tool] = kept
-            found.keys[f"roles.{role}.options.{tool}"] = f"{section}.tool_config.{tool}"
-        if (_get(verl, section, f"tool_config.{tool}.schedule.active") or 0) > 0:
-            key = f"{section}.tool_config.{tool}.schedule"
-            found.notes.append(f"{key}: not applied; whole phases are recorded, all mini-batches")
+            found.keys[f"roles.{role}.options.{tool}"] = f"{section}.{key}"
+        if (_get(verl, section, f"{key}.schedule.active") or 0) > 0:
+            words = "not applied; whole phases are recorded, all mini-batches"
+            found.notes.append(f"{section}.{key}.schedule: {words}")
     return made | ({"options": options} if options else {})
 
 
@@ -126,10 +159,10 @@ def _add_rollout(
     """Say which engine the role `rollout` is, and which of its iterations are recorded."""
     if "rollout" not in roles:
         return
-    engine = at(verl, "actor_rollout_ref.rollout.name")
+    key = "actor_rollout_ref.rollout.name"
+    engine = at(verl, key)
     if engine not in ENGINES:
-        there = ", ".join(ENGINES)
-        key, off = "actor_rollout_ref.rollout.name", f"{SECTIONS['rollout']}.enable=false"
+        there, off = ", ".join(ENGINES), f"{SECTIONS['rollout']}.enable=false"
         found.faults.append(f"{key}: rlprof records {there}, got {engine!r}; set {off}")
         del roles["rollout"]
         return
@@ -182,18 +215,15 @@ def at(data: Any, path: str) -> Any:
 def _get(verl: Mapping[str, Any], section: str, path: str) -> Any:
     """Return a value of a role's section; what rollouts do not say, they inherit from the actor."""
     value = at(verl, f"{section}.{path}")
-    if value is None and section == SECTIONS["rollout"]:
-        return at(verl, f"{SECTIONS['actor']}.{path}")
-    return value
+    is_inherited = value is None and section == SECTIONS["rollout"]
+    return at(verl, f"{SECTIONS['actor']}.{path}") if is_inherited else value
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        there = merged.get(key)
-        both = isinstance(value, dict) and isinstance(there, dict)
-        merged[key] = _merged(there, value) if both and there is not None else value
-    return merged
+    both = [
+        key for key in above if isinstance(above[key], dict) and isinstance(below.get(key), dict)
+    ]
+    return {**below, **above, **{key: _merged(below[key], above[key]) for key in both}}
 
 
 def _paths(data: Mapping[str, Any], above: str = "") -> Iterator[str]:

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import ConfigError, one_line
-from rlprof_verl._checked import checked
-from rlprof_verl._translate import OWN, SECTIONS, at, translate
+from rlprof_verl._translate import OWN, SECTIONS, at, checked, translate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof_verl._checked import Checked
-    from rlprof_verl._translate import Translation
+    from rlprof_verl._translate import Checked, Translation
 
 _OVERRIDE = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<path>[\w.@/-]+)(=(?P<value>.*))?", re.DOTALL)
 _POINTER = re.compile(r"\$\{(?:oc\.select:)?(?P<path>[\w.]+)(?:,(?P<default>[^}]*))?\}")
@@ -29,10 +27,8 @@ def read(file: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
     try:
         data = yaml.safe_load(Path(file).read_text(encoding="utf-8")) or {}
-    except OSError as exc:
-        raise ConfigError([f"{file}: cannot be read: {exc.strerror}"], file) from exc
-    except (yaml.YAMLError, ValueError) as exc:
-        raise ConfigError([f"{file}: is not YAML: {one_line(exc)}"], file) from exc
+    except (OSError, yaml.YAMLError, ValueError) as exc:
+        raise ConfigError([f"{file}: cannot be read: {one_line(exc)}"], file) from exc
     if not isinstance(data, dict):
         raise ConfigError([f"{file}: expected keys and values"], file)
     for text in overrides:
@@ -47,15 +43,14 @@ def read(file: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 def lines(verl: dict[str, Any]) -> list[str]:
     """Return the overrides that *verl* lacks for rlprof to record it."""
-    asked = at(verl, "global_profiler") or {}
-    tool = asked.get("tool")
+    tool = at(verl, "global_profiler.tool")
     missing = [] if tool == "rlprof" else ["global_profiler.tool=rlprof"]
     if tool in ("npu", "torch_memory") and at(verl, f"{OWN}.tool") is None:
         missing.append(f"+{OWN}.tool={tool}")
-    if not asked.get("steps") and at(verl, f"{OWN}.steps") is None:
+    if not at(verl, "global_profiler.steps") and at(verl, f"{OWN}.steps") is None:
         missing.append("global_profiler.steps=[2]")
-    named = at(verl, f"{OWN}.roles")
-    if not named and not any(at(verl, f"{section}.enable") for section in SECTIONS.values()):
+    asking = (f"{OWN}.roles", *(f"{section}.enable" for section in SECTIONS.values()))
+    if not any(at(verl, key) for key in asking):
         missing.append(f"{SECTIONS['actor']}.enable=true")
     return missing
 

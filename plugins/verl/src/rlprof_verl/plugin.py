@@ -51,17 +51,11 @@ def _note_trajectories(module: Any) -> None:
     note(module)
 
 
-def _note_rewards(module: Any) -> None:
-    from rlprof_verl._trajectories import note_rewards
-
-    note_rewards(module)
-
-
 PLACES = {
     "verl.trainer.ppo.v1.trainer_base": _record_trainers("PPOTrainer"),
     "verl.trainer.ppo.ray_trainer": _record_trainers("RayPPOTrainer"),
     "verl.utils.rollout_trace": _note_trajectories,
-    "verl.experimental.agent_loop.agent_loop": _note_rewards,
+    "verl.experimental.agent_loop.agent_loop": _note_trajectories,
 }
 """Modules of verl, and what is changed in each as soon as it is imported."""
 
