@@ -61,29 +61,25 @@ def under_nsys(asked):
     return [one.partition('"name": "')[2].partition('"')[0] for one in commands]
 
 
-def test_a_chosen_rank_starts_under_nsys():
-    """The other one starts as in verl, and each keeps verl's variables and name."""
-    asked = born("actor")
+@pytest.mark.parametrize(
+    ("role", "pools", "groups", "names"),
+    [
+        ("actor", ["actor_rollout_ref"], ["actor_rollout_ref"], ["", "actor-1"]),
+        ("critic", ["actor_rollout", "critic"], ["actor_rollout", "critic"],
+         ["", "", "", "critic-1"]),
+        ("actor", ["actor_rollout"], ["actor_rollout", "actor_rollout", "standalone"],
+         ["", "actor-1", "", "", "", ""]),
+    ],
+    ids=["one pool", "critic of its own pool", "replicas follow in the pool"],
+)  # fmt: skip
+def test_a_chosen_rank_starts_under_nsys(role, pools, groups, names):
+    """The others start as in verl, and each keeps verl's variables and name."""
+    asked = born(role, pools=pools, groups=groups)
 
-    assert under_nsys(asked) == ["", "actor-1"]
-    assert [one["runtime_env"]["env_vars"] for one in asked] == [{"RANK": "0"}, {"RANK": "1"}]
-    assert [one["name"] for one in asked] == ["worker 0", "worker 1"]
-
-
-def test_a_critic_of_its_own_pool_is_named_as_one():
-    """Workers of the actor are not touched by what the critic's tool needs."""
-    names = ("actor_rollout", "critic")
-
-    assert under_nsys(born("critic", pools=names, groups=names)) == ["", "", "", "critic-1"]
-
-
-def test_replicas_that_follow_in_the_pool_start_as_in_verl():
-    """Verl makes groups for rollouts, too, in a pool of the actor or in one of their own."""
-    twice = ("actor_rollout", "actor_rollout", "standalone")
-
-    found = born("actor", pools=twice[:1], groups=twice)
-
-    assert under_nsys(found) == ["", "actor-1", "", "", "", ""]
+    assert under_nsys(asked) == names
+    ranks = [str(number % 2) for number in range(len(names))]
+    assert [one["runtime_env"]["env_vars"] for one in asked] == [{"RANK": one} for one in ranks]
+    assert [one["name"] for one in asked] == [f"worker {one}" for one in ranks]
 
 
 def test_a_tool_without_needs_changes_nothing(monkeypatch):

@@ -56,18 +56,13 @@ def _told(tmp_path_factory):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_it_imports_itself_and_nothing_heavy(told):
-    """No module of rlprof's nor of verl's: every worker of verl loads it."""
+def test_it_imports_itself_and_changes_three_classes_and_two_functions(told):
+    """Every worker loads it: it imports nothing of rlprof's or verl's.
+
+    Ray pickles what a user's functions refer to: marks of trajectories are sent by reference.
+    """
     assert set(told[0]) - {"__future__"} == {"rlprof_verl", "rlprof_verl.plugin"}
-
-
-def test_it_changes_three_classes_and_two_functions(told):
-    """How a trainer is made, marks of trajectories, the reward: right after the import of each."""
-    assert told[1] == [[True, True], True, True]
-
-
-def test_the_marks_of_trajectories_are_sent_by_reference(told):
-    """As verl's own: Ray pickles what the functions of a user's script refer to."""
+    assert told[1] == [[True, True], True, True]  # right after the import of each
     assert told[2] == [True, True]
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import rlprof
-from rlprof_verl._trajectories import note, note_rewards
+from rlprof_verl._trajectories import note
 
 
 @contextlib.contextmanager
@@ -38,14 +38,11 @@ def _spans(tmp_path):
     """Return a function that runs places at the same time, and returns the spans by trajectory."""
 
     def run(*places, **more):
-        module = SimpleNamespace(
-            rollout_trace_attr=rollout_trace_attr,
-            rollout_trace_op=lambda function: function,
-            AgentLoopWorker=type("AgentLoopWorker", (AgentLoopWorker,), {}),
-        )
-        note(module)
-        note_rewards(module)
-        worker = module.AgentLoopWorker(module.rollout_trace_attr)
+        marks = SimpleNamespace(rollout_trace_attr=rollout_trace_attr, rollout_trace_op=str)
+        loop = SimpleNamespace(AgentLoopWorker=type("AgentLoopWorker", (AgentLoopWorker,), {}))
+        note(marks)
+        note(loop)
+        worker = loop.AgentLoopWorker(marks.rollout_trace_attr)
 
         async def all_at_once():
             await asyncio.gather(*(worker.run(*place, **more) for place in places))
@@ -61,21 +58,16 @@ def _spans(tmp_path):
     return run
 
 
-def names(*ids):
-    """Return what two trajectories of each id leave."""
-    return sorted((one, name) for one in ids for name in ("reward", "trajectory") * 2)
-
-
-def test_a_trajectory_has_its_step_sample_and_rollout(spans):
-    """And its reward is part of it."""
-    assert spans((5, 1, 0), (5, 1, 1), (6, 1, 0)) == names("1-5-0", "1-5-1", "1-6-0")
-
-
-def test_rollouts_of_a_prompt_that_verl_does_not_number_are_numbered(spans):
-    """The V1 trainer says 0 of each; the next time, they are counted again."""
-    assert spans((5, 1, 0), (5, 1, 0), (6, 1, 0)) == names("1-5-0", "1-5-1", "1-6-0")
-
-
-def test_a_trajectory_of_validation_is_called_so(spans):
-    """Its sample may be one that is trained on, too."""
-    assert spans((5, 1, 0), validate=True) == names("validate-1-5-0")
+@pytest.mark.parametrize(
+    ("places", "more", "ids"),
+    [
+        ([(5, 1, 0), (5, 1, 1), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
+        # the V1 trainer says 0 of each; the next time, they are counted again
+        ([(5, 1, 0), (5, 1, 0), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
+        ([(5, 1, 0)], {"validate": True}, ["validate-1-5-0"]),
+    ],
+)
+def test_a_trajectory_has_its_step_sample_and_rollout(spans, places, more, ids):
+    """And its reward is part of it; rollouts that verl does not number are numbered."""
+    parts = ("reward", "trajectory") * 2  # the loop runs twice
+    assert spans(*places, **more) == sorted((one, name) for one in ids for name in parts)

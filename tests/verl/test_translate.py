@@ -8,8 +8,7 @@ import pytest
 
 from rlprof.errors import ConfigError
 from rlprof_verl import files
-from rlprof_verl._checked import checked
-from rlprof_verl._translate import translate
+from rlprof_verl._translate import checked, translate
 
 COMPOSED = str(Path(__file__).with_name("composed.yaml"))
 ACTOR = "actor_rollout_ref.actor.profiler"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.verl_real.training import train
 
-STEPS = 5
+STEPS = 3
 
 
 @pytest.fixture(name="recorded", scope="session")

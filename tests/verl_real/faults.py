@@ -53,37 +53,29 @@ def test_a_folder_that_cannot_be_written_costs_no_step(bare, tmp_path):
     assert "rlprof stays off" in trained.log
 
 
-def test_tools_that_raise_on_workers_and_hang_in_engines_cost_no_step(bare, tmp_path):
-    """Each window of theirs has failed, with the error; `torch` next to them is whole."""
-    overrides = _tools(actor=RAISING, rollout=HANGING)
+@pytest.mark.parametrize("raising", ["actor", "rollout"])
+def test_tools_that_raise_or_hang_cost_no_step(bare, tmp_path, raising):
+    """Each window of theirs has failed, with the error; `torch` next to them is whole.
+
+    Tools raise on workers and hang in engines, and the other way round.
+    """
+    (hanging,) = {"actor", "rollout"} - {raising}
+    counts = {"actor": 8, "rollout": 2}
+    overrides = _tools(**{raising: RAISING, hanging: HANGING})
 
     trained = train("recorded", tmp_path, STEPS, overrides=overrides)
 
     assert differences(bare, trained) == []
     found = _told(trained.run)
-    assert found["actor", "torch"] == (8, {"whole"}, set())
-    assert found["actor", "no_start"] == (8, {"failed"}, {"start: RuntimeError: start went wrong"})
-    assert found["actor", "no_stop"] == (8, {"failed"}, {"stop: RuntimeError: stop went wrong"})
-    count, states, notes = found["rollout", "hangs"]
-    assert (count, states) == (2, {"failed"})
+    for tool, state in (("torch", "whole"), ("no_start", "failed"), ("no_stop", "failed")):
+        count, states, notes = found[raising, tool]
+        assert (count, states) == (counts[raising], {state})
+        if raising == "actor" and tool != "torch":
+            hook = tool.removeprefix("no_")
+            assert notes == {f"{hook}: RuntimeError: {hook} went wrong"}
+    count, states, notes = found[hanging, "hangs"]
+    assert (count, states) == (counts[hanging], {"failed"})
     assert all("start_timeout_s" in note for note in notes)
-    assert {process.state for process in trained.run.processes} == {"ended"}
-
-
-def test_tools_that_hang_on_workers_and_raise_in_engines_cost_no_step(bare, tmp_path):
-    """A start that does not return is given up; the engine's own capture is whole."""
-    overrides = _tools(actor=HANGING, rollout=RAISING)
-
-    trained = train("recorded", tmp_path, STEPS, overrides=overrides)
-
-    assert differences(bare, trained) == []
-    found = _told(trained.run)
-    count, states, notes = found["actor", "hangs"]
-    assert (count, states) == (8, {"failed"})
-    assert all("start_timeout_s" in note for note in notes)
-    assert found["rollout", "torch"][:2] == (2, {"whole"})
-    assert found["rollout", "no_start"][:2] == (2, {"failed"})
-    assert found["rollout", "no_stop"][:2] == (2, {"failed"})
     assert {process.state for process in trained.run.processes} == {"ended"}
 
 

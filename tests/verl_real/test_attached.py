@@ -7,7 +7,7 @@ from collections import Counter
 from tests.verl_real.same import is_as_asked
 from tests.verl_real.training import WAYS, train
 
-STEPS = 8
+STEPS = 6
 
 
 def test_workers_and_replicas_of_a_live_loop_are_recorded_whole(tmp_path):

@@ -18,14 +18,12 @@ def test_a_chosen_worker_of_verl_has_a_report_for_its_window():
     nsys, script = real_nsys(), Path(__file__).with_name("workers.py")
     with tempfile.TemporaryDirectory(prefix="rl", dir="/tmp", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
-        env = os.environ | {
-            "RAY_TMPDIR": folder, "RAY_ADDRESS": "local", "RAY_AUTH_MODE": "disabled",
-        }  # fmt: skip
+        argv = [sys.executable, str(script), folder, nsys]
+        own = {"RAY_TMPDIR": folder, "RAY_ADDRESS": "local", "RAY_AUTH_MODE": "disabled"}
 
         done = subprocess.run(
-            [sys.executable, str(script), folder, nsys],
-            env=env, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            argv, env=os.environ | own, capture_output=True, text=True, timeout=300
+        )
 
         assert done.returncode == 0, done.stderr[-4000:]
         assert json.loads((home / "said.json").read_text()) == [[0, False, "ray"], [1, True, "ray"]]

@@ -85,24 +85,14 @@ class Trained:
         }
 
 
-def train(
-    way: str,
-    home: Path,
-    steps: int,
-    *,
-    overrides: Sequence[str] = (),
-    modules: str = "alike",
-) -> Trained:
-    """Train by *way* in the folder *home*, and end what was started.
-
-    verl loads *modules*, which are beside this file.
-    """
+def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) -> Trained:
+    """Train by *way* in the folder *home*, and end what was started."""
     chosen = WAYS[way]
     home.mkdir(parents=True, exist_ok=True)
     tmp = Path(tempfile.mkdtemp(prefix="rl", dir="/tmp"))  # Ray's sockets want a short path
     env = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *_given("PYTHONPATH")]),
-        "VERL_USE_EXTERNAL_MODULES": modules, "ALIKE": str(home),
+        "VERL_USE_EXTERNAL_MODULES": "alike", "ALIKE": str(home),
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
         "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp),
         "RAY_worker_niceness": "0",  # else its workers wait for all else on the machine
@@ -114,13 +104,10 @@ def train(
         *_ALIKE, *chosen.overrides, *overrides,
     ]  # fmt: skip
     with (home / "log").open("wb") as log, ThreadPoolExecutor(1) as beside:
-        child = subprocess.Popen(
-            argv, cwd=home, env=env, stdout=log, stderr=log, start_new_session=True
-        )
-        shell = None
-        if chosen.attached:
-            asked = chosen.attached, chosen.is_killed
-            shell = beside.submit(attach, child, home, tmp, *asked)
+        to = {"stdout": log, "stderr": log}
+        child = subprocess.Popen(argv, cwd=home, env=env, start_new_session=True, **to)
+        asked = home, tmp, chosen.attached, chosen.is_killed
+        shell = beside.submit(attach, child, *asked) if chosen.attached else None
         try:
             child.wait(BOUND_S)
         finally:
