@@ -19,15 +19,12 @@ def members(trainer: Any, agents: Any, roles: Collection[str]) -> dict[str, list
     if trainer.use_critic:
         found["critic"] = trainer.critic_wg.workers
     if "rollout" in roles:
-        found["rollout"] = [_replica(one) for one in _replicas(trainer)]
+        managers = [trainer.llm_server_manager]
+        if hasattr(trainer, "_rollout_server_managers"):  # verl 0.9.1, separate_async
+            managers = trainer._rollout_server_managers()  # noqa: SLF001
+        found["rollout"] = [_replica(one) for each in managers for one in each.get_replicas()]
     found["agent"] = getattr(agents, "agent_loop_workers", ())
     return {role: list(given) for role, given in found.items() if role in roles and given}
-
-
-def _replicas(trainer: Any) -> list[Any]:
-    """List replicas, those of other managers among them (verl 0.9.1, separate_async)."""
-    managers = getattr(trainer, "_rollout_server_managers", lambda: [trainer.llm_server_manager])
-    return [one for manager in managers() for one in manager.get_replicas()]
 
 
 def _replica(one: Any) -> Replica:

@@ -43,10 +43,16 @@ _OPTIONS = {"torch_memory": (("max_entries", "trace_alloc_max_entries"),)}
 class Translation:
     """A config of rlprof, and which key of verl's each of its keys comes from."""
 
+    verl: Mapping[str, Any]
     config: dict[str, Any] = attrs.field(factory=dict)
     keys: dict[str, str] = attrs.field(factory=dict)
     faults: list[str] = attrs.field(factory=list)
     notes: list[str] = attrs.field(factory=list)
+
+    def of(self, role: str, path: str) -> Any:
+        """Return a value of a role's section; rollouts inherit from the actor what they lack."""
+        value = at(self.verl, f"{SECTIONS[role]}.{path}")
+        return self.of("actor", path) if value is None and role == "rollout" else value
 
     def verl_key(self, path: str) -> str:
         """Return the key of verl's for *path*; what verl has no key for is one of rlprof's own."""
@@ -59,26 +65,26 @@ class Translation:
 
 def translate(verl: Mapping[str, Any]) -> Translation:
     """Read *verl*, a whole config of verl's."""
-    found = Translation()
+    found = Translation(verl)
     asked = at(verl, "global_profiler") or {}
     own = dict(at(verl, OWN) or {})
     tools = own.get("tool", "torch")
     names = [tools] if isinstance(tools, str) else list(tools or ())
-    roles, discrete = {}, {}
-    for role, section in SECTIONS.items():
-        if _get(verl, section, "enable"):
-            roles[role] = _role(verl, role, section, names, found)
-            discrete[role] = any(
-                _get(verl, section, f"tool_config.{one}.discrete") for one in names
-            )
-    _add_rollout(verl, roles, found)
+    enabled = [role for role in SECTIONS if found.of(role, "enable")]
+    roles = {role: _role(found, role, names) for role in enabled}
+    discrete = {
+        role: any(found.of(role, f"tool_config.{one}.discrete") for one in names)
+        for role in enabled
+    }
+    if "rollout" in roles:
+        _add_rollout(found, roles)
     is_off = not (roles or own.get("roles"))
     joined = bool(asked.get("profile_continuous_steps"))
     config = {
         "run_dir": asked.get("save_path") or "outputs/profile",
         "tool": "none" if is_off else tools,
         "steps": asked.get("steps") or "none",
-        "mode": _mode(verl, discrete, found, joined=joined),
+        "mode": _mode(found, discrete, joined=joined),
         "join_steps": joined,
         "roles": roles,
     }
@@ -124,14 +130,12 @@ def _unborn(uses: Mapping[str, tuple[ToolUse, ...]]) -> list[str]:
     ]
 
 
-def _role(
-    verl: Mapping[str, Any], role: str, section: str, tools: list[str], found: Translation
-) -> dict[str, Any]:
+def _role(found: Translation, role: str, tools: list[str]) -> dict[str, Any]:
     """Read a role's `profiler` section, which is enabled."""
-    ranks = list(_get(verl, section, "ranks") or [0])
-    made: dict[str, Any] = {"ranks": "all" if _get(verl, section, "all_ranks") else ranks}
-    found.keys[f"roles.{role}"] = section
-    nodes, each = at(verl, "trainer.nnodes"), at(verl, "trainer.n_gpus_per_node")
+    section = found.keys[f"roles.{role}"] = SECTIONS[role]
+    ranks = list(found.of(role, "ranks") or [0])
+    made: dict[str, Any] = {"ranks": "all" if found.of(role, "all_ranks") else ranks}
+    nodes, each = (at(found.verl, f"trainer.{key}") for key in ("nnodes", "n_gpus_per_node"))
     if made["ranks"] != "all" and isinstance(nodes, int) and isinstance(each, int):
         beyond = [one for one in ranks if isinstance(one, int) and one >= nodes * each]
         if beyond:
@@ -140,27 +144,21 @@ def _role(
     options: dict[str, Any] = {}
     for tool in tools:
         key = f"tool_config.{tool}"
-        said = {
-            name: _get(verl, section, f"{key}.{verls}")
-            for name, verls in _OPTIONS.get(tool, _USUAL)
-        }
-        if kept := {name: value for name, value in said.items() if value}:
-            options[tool] = kept
+        ours = _OPTIONS.get(tool, _USUAL)
+        said = {name: found.of(role, f"{key}.{verls}") for name, verls in ours}
+        if any(said.values()):
+            options[tool] = {name: value for name, value in said.items() if value}
             found.keys[f"roles.{role}.options.{tool}"] = f"{section}.{key}"
-        if (_get(verl, section, f"{key}.schedule.active") or 0) > 0:
+        if (found.of(role, f"{key}.schedule.active") or 0) > 0:
             words = "not applied; whole phases are recorded, all mini-batches"
             found.notes.append(f"{section}.{key}.schedule: {words}")
     return made | ({"options": options} if options else {})
 
 
-def _add_rollout(
-    verl: Mapping[str, Any], roles: dict[str, dict[str, Any]], found: Translation
-) -> None:
+def _add_rollout(found: Translation, roles: dict[str, dict[str, Any]]) -> None:
     """Say which engine the role `rollout` is, and which of its iterations are recorded."""
-    if "rollout" not in roles:
-        return
     key = "actor_rollout_ref.rollout.name"
-    engine = at(verl, key)
+    engine = at(found.verl, key)
     if engine not in ENGINES:
         there, off = ", ".join(ENGINES), f"{SECTIONS['rollout']}.enable=false"
         found.faults.append(f"{key}: rlprof records {there}, got {engine!r}; set {off}")
@@ -169,7 +167,7 @@ def _add_rollout(
     roles["rollout"]["engine"] = engine
     section = f"{SECTIONS['rollout']}.tool_config.torch"
     words = ("profile_token_start", "profile_token_end")
-    first, end = (at(verl, f"{section}.{word}") for word in words)
+    first, end = (at(found.verl, f"{section}.{word}") for word in words)
     if isinstance(end, int):
         steps = {"skip": first or 0, "count": end - (first or 0)}
         roles["rollout"].setdefault("options", {})[engine] = {"iterations": steps}
@@ -179,15 +177,13 @@ def _add_rollout(
         found.notes.append(f"{section}.{words[0]}: not applied without {words[1]}")
 
 
-def _mode(
-    verl: Mapping[str, Any], discrete: Mapping[str, bool], found: Translation, *, joined: bool
-) -> str:
+def _mode(found: Translation, discrete: Mapping[str, bool], *, joined: bool) -> str:
     """Choose the mode of the run: verl has one for each role."""
     asked = [role for role, is_discrete in discrete.items() if is_discrete]
     if joined and asked:
         key = f"{SECTIONS[asked[0]]}.tool_config.torch.discrete"
         found.faults.append(f"{key}: set it to false, or profile_continuous_steps to false")
-    if is_async(verl):
+    if is_async(found.verl):
         found.notes.append(
             "trainer.v1.trainer_mode: replicas generate at any time, so each window is a whole step"
         )
@@ -210,13 +206,6 @@ def at(data: Any, path: str) -> Any:
     for key in path.split("."):
         data = data.get(key) if hasattr(data, "get") else None
     return data
-
-
-def _get(verl: Mapping[str, Any], section: str, path: str) -> Any:
-    """Return a value of a role's section; what rollouts do not say, they inherit from the actor."""
-    value = at(verl, f"{section}.{path}")
-    is_inherited = value is None and section == SECTIONS["rollout"]
-    return at(verl, f"{SECTIONS['actor']}.{path}") if is_inherited else value
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
