@@ -26,6 +26,10 @@ class Trainer:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Untouched(Trainer):
+    """An actor that no other test uses."""
+
+
 class AsyncTrainer:
     """The same, as an async actor."""
 

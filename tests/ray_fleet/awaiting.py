@@ -1,8 +1,11 @@
-"""Engine plugins: one whose hooks are coroutines, and one that drives the tools of the run."""
+"""Plugins: engines that await or that drive the tools of the run; a tool bound to its thread."""
 
 from __future__ import annotations
 
-from rlprof import CaptureError, Launch, hookimpl
+import threading
+from shutil import copyfile
+
+from rlprof import Artifact, CaptureError, Launch, hookimpl
 from rlprof_mini import Mini
 
 
@@ -39,3 +42,24 @@ class Driving(Mini):
         if not workers.tools:
             raise CaptureError("no tool was named for the engine")
         Mini.start(self, folder, handle)
+
+
+class Bound:
+    """Like torch next to a GPU: it must be stopped on the thread on which it was started."""
+
+    runs_on = "thread"
+
+    @hookimpl
+    def start(self, folder):
+        self._thread = threading.get_ident()
+        (folder / "thread").write_text(threading.current_thread().name)
+
+    @hookimpl
+    def stop(self):
+        if self._thread != threading.get_ident():
+            raise CaptureError("it was stopped on another thread")
+
+    @hookimpl
+    def export(self, capture, folder, out):
+        copyfile(folder / "thread", out / f"{capture.stem}.txt")
+        return [Artifact(f"{capture.stem}.txt", kind="files", format="text")]

@@ -35,8 +35,6 @@ def main() -> None:
         return ray.remote(num_cpus=0, resources={f"node{node}": 1})(cls).remote(*args)
 
     actors = [on(rank % 2, Trainer, rank) for rank in range(4)]
-    where = [actor.__ray_call__.remote(_node) for actor in actors]
-    out["nodes"] = len(set(ray.get(where)))
     totals = []
     with rlprof_ray.Fleet(config) as fleet:
         fleet.attach(actor=actors)
@@ -68,10 +66,6 @@ def _wait_until_gone(actor) -> None:
             return
         except ray.exceptions.GetTimeoutError:
             continue
-
-
-def _node(actor: object) -> str:
-    return str(ray.get_runtime_context().get_node_id())
 
 
 if __name__ == "__main__":

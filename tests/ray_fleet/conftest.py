@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import rlprof
 from rlprof_ray._history import TOLD
+from tests.ray_fleet.actors import AsyncTrainer, Trainer
 
 ROOT = Path(__file__).parents[2]
 LENT = {
@@ -18,8 +21,11 @@ LENT = {
     "mini_engine": ("engines", "rlprof_mini:Mini", "third_party_engine"),
     "awaiting": ("engines", "tests.ray_fleet.awaiting:Awaiting", "third_party_engine"),
     "driving": ("engines", "tests.ray_fleet.awaiting:Driving", "third_party_engine"),
+    "bound": ("tools", "tests.ray_fleet.awaiting:Bound", "third_party_tool"),
 }
 """The examples, as if pip had installed them: what they offer, and where they lie."""
+KEPT = (Trainer, AsyncTrainer)
+"""Classes whose actors serve one test after another; nothing but a session is left in them."""
 CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
@@ -77,19 +83,44 @@ def _config(tmp_path):
     return make
 
 
-@pytest.fixture(name="spawn")
-def _spawn(ray):
-    """Return a function that starts actors of a class, and end them after the test."""
-    actors = []
+@pytest.fixture(scope="session", name="idle")
+def _idle():
+    """Actors that earlier tests have let go, by class and threads: a new one takes seconds."""
+    return defaultdict(list)
 
-    def spawn(cls, *args, **options):
-        actor = ray.remote(num_cpus=0, **options)(cls).remote(*args)
-        actors.append(actor)
+
+@pytest.fixture(name="spawn")
+def _spawn(ray, idle):
+    """Return a function that starts actors of a class, and end or keep them after the test."""
+    used = []
+
+    def spawn(cls, *args, max_concurrency=1, **options):
+        kind = cls, max_concurrency
+        if idle[kind] and not options:
+            actor = idle[kind].pop()
+            ray.get(actor.__ray_call__.remote(cls.__init__, *args))
+        else:
+            threads = {} if max_concurrency == 1 else {"max_concurrency": max_concurrency}
+            actor = ray.remote(num_cpus=0, **threads, **options)(cls).remote(*args)
+        used.append((actor, kind, options))
         return actor
 
     yield spawn
-    for actor in actors:
+    free = [actor.__ray_call__.remote(_follows) for actor, _, _ in used]
+    ready, _ = ray.wait(free, num_returns=len(free), timeout=1) if free else ([], [])
+    for ref, (actor, kind, options) in zip(free, used, strict=True):
+        is_kept = kind[0] in KEPT and not options and ref in ready
+        with suppress(ray.exceptions.RayError):
+            if is_kept and not ray.get(ref):
+                idle[kind].append(actor)
+                continue
         ray.kill(actor)
+
+
+def _follows(actor):
+    """Whether a fleet still has a session in this actor."""
+    inside = sys.modules.get("rlprof_ray._inside")
+    return bool(inside and inside._followers)
 
 
 def train(ray, fleet, actors, steps):

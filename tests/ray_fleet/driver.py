@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import nullcontext
+from pathlib import Path
 
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
@@ -50,6 +51,13 @@ def actors(spec):
     return [make.options(name=name).remote(rank) for rank, name in enumerate(spec["names"])]
 
 
+def wait_for_exports(config) -> None:
+    """Wait until both members have exported something."""
+    folder = Path(config.get("fleet", {}).get("node_dir") or config["run_dir"])
+    while sum('"exported"' in file.read_text() for file in folder.rglob("actor-*.jsonl")) < 2:
+        time.sleep(0.1)
+
+
 def main() -> None:
     """Train three steps as the test wants it, and end."""
     spec = json.loads(sys.argv[1])
@@ -73,7 +81,8 @@ def main() -> None:
                     end(how)
                     break
         if where == "after":
-            time.sleep(3)  # members write once a second
+            fleet.session.scribe.flush()
+            wait_for_exports(spec["config"])
             end(how)
         began = time.monotonic()
     if spec["with"]:

@@ -25,6 +25,11 @@ class Ended:
     names: list
 
 
+def environment():
+    """Return the variables with which a process imports what this one can."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
+
+
 def drive(config, *, address, end="", where="", closes=True, detached=False, find=()):
     """Run a driver to its end; its actors are detached, or another's, whose names are *find*."""
     names = list(find) or [f"actor-{uuid.uuid4().hex}" for _ in range(2)]
@@ -32,21 +37,10 @@ def drive(config, *, address, end="", where="", closes=True, detached=False, fin
         "config": config, "address": address, "end": end, "where": where, "with": closes,
         "detached": detached, "names": names, "find": bool(find),
     }  # fmt: skip
-    path = os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.ray_fleet.driver", json.dumps(spec)],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+    argv = [sys.executable, "-m", "tests.ray_fleet.driver", json.dumps(spec)]
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=200)
     said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
     assert said, done.stderr[-3000:]
-    return Ended(
-        done.returncode,
-        said[0]["run"],
-        [one["total"] for one in said if "total" in one],
-        next((one["closed_s"] for one in said if "closed_s" in one), -1.0),
-        done.stderr,
-        names,
-    )
+    totals = [one["total"] for one in said if "total" in one]
+    closed_s = next((one["closed_s"] for one in said if "closed_s" in one), -1.0)
+    return Ended(done.returncode, said[0]["run"], totals, closed_s, done.stderr, names)

@@ -44,19 +44,22 @@ class vLLMHttpServer:
 class Run:
     """Trains on a thread until it is stopped."""
 
-    def __init__(self, ray, workers, servers):
+    def __init__(self, ray, workers, servers, train=None):
         self.workers, self.servers, self.step, self.totals = workers, servers, 0, []
-        self._ray, self._stopped = ray, threading.Event()
-        self._thread = threading.Thread(target=self._train)
+        self._ray, self._train, self._stopped = ray, train or self._steps, threading.Event()
+        self._thread = threading.Thread(target=self._loop)
 
-    def _train(self):
+    def _loop(self):
         while not self._stopped.is_set():
             self.step += 1
-            prompts = [f"{self.step} + 1 ="]
-            self._ray.get([server.generate.remote(prompts) for server in self.servers])
-            asked = [one.actor_rollout_update_actor.remote(self.step) for one in self.workers]
-            self.totals = self._ray.get(asked)
-            self._ray.get([server.set_global_steps.remote(self.step) for server in self.servers])
+            self._train()
+
+    def _steps(self):
+        prompts = [f"{self.step} + 1 ="]
+        self._ray.get([server.generate.remote(prompts) for server in self.servers])
+        asked = [one.actor_rollout_update_actor.remote(self.step) for one in self.workers]
+        self.totals = self._ray.get(asked)
+        self._ray.get([server.set_global_steps.remote(self.step) for server in self.servers])
 
     def expected(self):
         """Return what the workers have come to if nothing has touched them."""

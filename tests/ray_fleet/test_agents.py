@@ -63,11 +63,10 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
     for span in spans:
         assert span.step == (2 if span.attributes["trajectory"].startswith("2/") else None)
     seen = Counter((one.attributes["trajectory"], one.target.rank, one.name) for one in spans)
-    assert seen == {
-        (f"{step}/{number}", rank, name): count
-        for step in (1, 2, 3) for number in range(COUNT) for rank in (0, 1)
-        for name, count in {"trajectory": 1, "turn": 2, "request": 2}.items()
-    }  # fmt: skip
+    ids = {f"{step}/{number}" for step in (1, 2, 3) for number in range(COUNT)}
+    counts = {"trajectory": 1, "turn": 2, "request": 2}
+    assert seen == {(one, rank, name): counts[name] for one in ids for rank in (0, 1)
+                    for name in counts}  # fmt: skip
 
 
 def test_an_agent_that_is_dead_is_named(ray, spawn, config):

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,9 @@ from rlprof_cli import main
 from rlprof_ray._member import aside
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROOT, rows
+from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.drivers import environment
+from tests.ray_fleet.faults import wait_until
 from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
 
 pytestmark = pytest.mark.slow
@@ -35,14 +36,16 @@ def _run(ray, spawn):
 
 def shell(ray, tmp_path, *more, tool="stacks"):
     """Start the command as a shell on a node does."""
-    path = os.pathsep.join([*filter(None, sys.path), str(ROOT)])
     address = ray.get_runtime_context().gcs_address
     return subprocess.Popen(
         [sys.executable, "-m", "rlprof", "attach", "--address", address, "--tool", tool,
          "--run-dir", str(tmp_path / "runs"), "--yes", *more],
-        env=os.environ | {"PYTHONPATH": path},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+
+
+class Learner(Trainer):
+    """An actor of a class that no other test has."""
 
 
 def followed(actor):
@@ -53,14 +56,22 @@ def followed(actor):
 
 
 def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
-    """Workers and server record the same steps; their numbers are as without; nothing stays."""
-    out, err = shell(ray, tmp_path, "--steps", "2", "--json").communicate(timeout=120)
+    """Workers and server record the same steps; their numbers are as without; nothing stays.
+
+    A config without a limit leaves that of the command: a trainer may be at work at a step's start.
+    """
+    config = tmp_path / "profile.yaml"
+    config.write_text("tool: stacks\nroles: {actor: {}}\nlimits: {stop_timeout_s: 77}\n")
+    more = ("--steps", "2", "--json", "--config", str(config))
+    out, err = shell(ray, tmp_path, *more).communicate(timeout=120)
     assert out, err
     told = json.loads(out)
     left = ray.get([aside(one, followed) for one in (*run.workers, *run.servers)])
     run.__exit__()
 
     found = rlprof.read(told["run"])
+    limits = found.config["limits"]
+    assert (limits["start_timeout_s"], limits["stop_timeout_s"]) == (30, 77)
     steps = sorted({one.window.start_step for one in found.captures})
     assert [one["problem"] for one in told["actors"]] == [""] * 3, err
     assert {(str(one.target), one.tool, one.state) for one in found.captures} == {
@@ -127,18 +138,6 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
     assert run.totals == run.expected()
 
 
-def test_a_config_without_limits_leaves_those_of_the_command(ray, run, tmp_path):
-    """A trainer may be at work when a step begins: it still has the command's time to start."""
-    config = tmp_path / "profile.yaml"
-    config.write_text("tool: stacks\nroles: {actor: {}}\nlimits: {stop_timeout_s: 77}\n")
-
-    out, err = shell(ray, tmp_path, "--config", str(config), "--json").communicate(timeout=120)
-
-    assert out, err
-    limits = rlprof.read(json.loads(out)["run"]).config["limits"]
-    assert (limits["start_timeout_s"], limits["stop_timeout_s"]) == (30, 77)
-
-
 # failures.md: driver-ended
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""
@@ -150,13 +149,8 @@ def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     asked.communicate()
 
     step = run.step
-    until = time.monotonic() + 60
-    while any(ray.get([aside(one, followed) for one in run.workers])):
-        assert time.monotonic() < until
-        time.sleep(0.2)
-    while run.step < step + 3:
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    wait_until(lambda: not any(ray.get([aside(one, followed) for one in run.workers])))
+    wait_until(lambda: run.step >= step + 3)
     run.__exit__()
 
     assert run.totals == run.expected()
@@ -170,38 +164,30 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
 ):
     """They need no name, and a step is what lies between the ends of a method."""
     monkeypatch.chdir(tmp_path)
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    actors = [spawn(Learner, rank) for rank in (0, 1)]
     ray.get([actor.__ray_ready__.remote() for actor in actors])
-    run = Run(ray, [], [])
-    run._train = lambda: [
-        ray.get([actor.update.remote(1, 0.3) for actor in actors])
-        for _ in iter(run._stopped.is_set, True)
-    ]
-    run._thread._target = run._train
 
-    with run:
-        code = main(["attach", "--actors", "^Trainer$", "--ends-step", "update", "--tool", "stacks",
+    with Run(ray, [], [], lambda: ray.get([actor.update.remote(1, 0.3) for actor in actors])):
+        code = main(["attach", "--actors", "^Learner$", "--ends-step", "update", "--tool", "stacks",
                      "--yes"])  # fmt: skip
 
     out, err = capsys.readouterr()
     (folder,) = Path("outputs/profile").iterdir()
     found = rlprof.read(folder).captures
     assert code == 0, err
-    assert [(str(one.target), one.state) for one in found] == [
-        ("actor 0/2", "whole"),
-        ("actor 1/2", "whole"),
-    ]
+    told = [(str(one.target), one.state) for one in found]
+    assert told == [("actor 0/2", "whole"), ("actor 1/2", "whole")]
     assert "yours" in out
 
 
 # failures.md: fleets-meet
 def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
     """The error names the run, which can be asked instead."""
-    actor = spawn(Trainer)
+    actor = spawn(Learner)
 
     with rlprof_ray.Fleet(config()) as fleet:
         fleet.attach(actor=[actor])
-        code = main(["attach", "--actors", "^Trainer$", "--tool", "stacks", "--yes"])
+        code = main(["attach", "--actors", "^Learner$", "--tool", "stacks", "--yes"])
 
     assert code == 1
     assert f"rlprof capture {fleet.run_dir}" in capsys.readouterr().err
@@ -210,7 +196,7 @@ def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
 
 def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):
     """The classes of its actors, and how to name them."""
-    ray.get(spawn(Trainer).__ray_ready__.remote())
+    ray.get(spawn(Learner).__ray_ready__.remote())
 
     assert main(["attach", "--yes"]) == 1
-    assert "Trainer" in capsys.readouterr().err
+    assert "Learner" in capsys.readouterr().err

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -24,13 +23,16 @@ from rlprof_ray._collect import collect
 from rlprof_run import Place
 from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROOT, rows, train
+from tests.ray_fleet.conftest import rows, train
+from tests.ray_fleet.drivers import drive, environment
+from tests.ray_fleet.faults import wait_until
 
 pytestmark = pytest.mark.slow
 
 TRACE = "step_000002/update/actor_0_of_1/stacks/a.bin"
 SPANS = "spans/actor-0-far-1.jsonl"
 MANIFEST = "manifest/actor-0-far-1.jsonl"
+HEADER = '{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": 1}}'
 LARGE = 3 * PIECE * PIECES + 12_345
 """More than one answer holds, and no whole number of pieces."""
 
@@ -106,53 +108,24 @@ def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, cap
     assert rlprof.read(fleet.run_dir).left == ()
 
 
-DIES = """
-import json, os, signal, sys, time
-from pathlib import Path
-import ray, rlprof_ray
-from tests.ray_fleet.actors import Trainer
-ray.init(address=sys.argv[1], log_to_driver=False, logging_level="error",
-         runtime_env={"env_vars": {"PYTHONPATH": os.environ["PYTHONPATH"]}})
-fleet = rlprof_ray.Fleet(json.loads(sys.argv[2]))
-actor = ray.remote(num_cpus=0)(Trainer).remote()
-fleet.attach(actor=[actor])
-for step in fleet.steps((1, 2)):
-    with fleet.phase("update"):
-        ray.get(actor.update.remote(step))
-while not any('"exported"' in file.read_text() for file in Path(sys.argv[3]).rglob("*.jsonl")):
-    time.sleep(0.1)
-fleet.session.scribe.flush()
-print(fleet.run_dir, flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 # failures.md: left-on-node
 def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_path):
     """It has said where its members write; any machine of the cluster can bring it."""
-    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
-    address = ray.get_runtime_context().gcs_address
-    asked = config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes")})
-    said = {"env": env, "capture_output": True, "text": True, "timeout": 120}
-    argv = [sys.executable, "-c", DIES, address, json.dumps(asked), str(tmp_path / "nodes")]
-    died = subprocess.run(argv, **said)
-    run = Path(died.stdout.strip())
-    (left,) = rlprof.read(run).left
-    until = time.monotonic() + 60
-    while rlprof.read(left.folder).is_running and time.monotonic() < until:
-        time.sleep(0.2)  # Ray ends the actor of a driver that died
+    address, nodes = ray.get_runtime_context().gcs_address, tmp_path / "nodes"
+    given = config(steps=[2], fleet={"node_dir": str(nodes)})
+    died = drive(given, address=address, end="killed", where="after")
+    (left,) = rlprof.read(died.run).left
+    wait_until(lambda: not rlprof.read(left.folder).is_running)  # Ray ends actors of a dead driver
 
-    done = subprocess.run(
-        [sys.executable, "-m", "rlprof", "collect", str(run), "--address", address], **said
-    )
+    argv = [sys.executable, "-m", "rlprof", "collect", died.run, "--address", address]
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
 
-    assert (died.returncode, left.files) == (-signal.SIGKILL, None)
+    assert (died.code, left.files) == (-signal.SIGKILL, None)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{left.folder}: " in done.stdout
-    found = rlprof.read(run)
-    assert [capture.state for capture in found.captures] == ["whole"]
-    assert found.left == ()
-    assert files(tmp_path / "nodes") == {}
+    found = rlprof.read(died.run)
+    assert [capture.state for capture in found.captures] == ["whole", "whole"]
+    assert (found.left, files(nodes)) == ((), {})
 
 
 def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
@@ -162,11 +135,9 @@ def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
     place = {"node": "n", "host": "h", "folder": "/f"}
     lines = [*beginning(), event("elsewhere", **place), event("ended")]
     (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))
-    argv = [sys.executable, "-m", "rlprof", "collect", str(tmp_path)]
+    argv = [sys.executable, "-m", "rlprof", "collect", str(tmp_path), "--address", "127.0.0.1:1"]
 
-    done = subprocess.run(
-        [*argv, "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
 
     assert done.returncode == 1
     assert "no cluster answers at 127.0.0.1:1" in done.stderr
@@ -183,8 +154,7 @@ def _far(tmp_path):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(os.urandom(size))
     os.utime(folder / MANIFEST, (1, 1))  # nobody writes to it any more
-    header = '{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": 1}}'
-    (folder / "run.json").write_text(header)
+    (folder / "run.json").write_text(HEADER)
     return folder
 
 
@@ -196,16 +166,20 @@ def _home(tmp_path):
     return folder
 
 
+@pytest.fixture(name="here")
+def _here(ray):
+    """Return a function that names a folder of this node."""
+    node = ray.get_runtime_context().get_node_id()
+    return lambda folder: Place(node, socket.gethostname(), str(folder))
+
+
 @pytest.fixture(name="bring")
-def _bring(ray, home, far):
+def _bring(home, far, here):
     """Return a function that brings the node's folder home; it returns what came of it."""
 
-    def bring(**more):
-        place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(far))
-        place = more.pop("place", place)
+    def bring(place=None):
         run = RunFolder(home, "a-run", 1)
-        asked = {"of": "driver-0", "within_s": 120}
-        (outcome,) = collect(run, [place], **asked | more)
+        (outcome,) = collect(run, [place or here(far)], of="driver-0", within_s=120)
         return outcome
 
     return bring
@@ -217,9 +191,10 @@ def came(home):
 
 
 def test_a_folder_comes_as_it_is(bring, home, far):
-    """All but `run.json`, byte by byte; there it is gone."""
+    """All but `run.json`, byte by byte; there it is gone, but for a link."""
     before = (far / TRACE).read_bytes()
     there = files(far)
+    (far / "step_000002" / "link").symlink_to("/etc/passwd")
 
     outcome = bring()
 
@@ -227,7 +202,26 @@ def test_a_folder_comes_as_it_is(bring, home, far):
     assert came(home) == {TRACE: LARGE, SPANS: 0, MANIFEST: 100}
     assert before == (home / TRACE).read_bytes()
     assert sum(there.values()) - there["run.json"] == outcome.bytes
-    assert not far.exists()
+    assert set(files(far)) == {"run.json", "step_000002/link"}
+
+
+# failures.md: left-on-node, foreign-files
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (("run.json", HEADER.replace("a-run", "b-run")), "belongs to another run, b-run"),
+        ((MANIFEST, b"".join(map(as_line, beginning())).decode()), "still writes"),
+    ],
+)
+def test_a_folder_is_left_alone(bring, home, far, fault, error):
+    """Only what is of this run, and ended, is read or removed."""
+    (far / fault[0]).write_text(fault[1])
+    there = files(far)
+
+    outcome = bring()
+
+    assert error in outcome.error
+    assert (outcome.files, came(home), files(far)) == (0, {}, there)
 
 
 # failures.md: left-on-node
@@ -235,19 +229,7 @@ def test_a_node_that_is_gone_is_left(bring, home, far):
     """It is said at once, and nobody can say how much it is."""
     outcome = bring(place=Place("ff" * 28, "nowhere", str(far)))
 
-    assert (outcome.error, outcome.left_files) == ("the node is gone", None)
-    assert came(home) == {}
-
-
-def test_a_link_on_the_node_stays_there(bring, home, far):
-    """It is no file of the run, and what it points to is not, either."""
-    link = far / "step_000002" / "link"
-    link.symlink_to("/etc/passwd")
-
-    assert bring().error == ""
-
-    assert link.is_symlink()
-    assert not (home / "step_000002" / "link").exists()
+    assert (outcome.error, outcome.left_files, came(home)) == ("the node is gone", None, {})
 
 
 # failures.md: left-on-node
@@ -263,43 +245,16 @@ def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
 
 
 # failures.md: foreign-files
-def test_the_run_folder_itself_is_left_alone(ray, bring, home, far, tmp_path):
+def test_the_run_folder_itself_is_left_alone(bring, home, far, here, tmp_path):
     """A path that leads to it on a node, too, is not another folder."""
-    for path, size in files(far).items():
-        (home / path).parent.mkdir(parents=True, exist_ok=True)
-        (home / path).write_bytes(b"x" * size)
+    copytree(far, home, dirs_exist_ok=True)
     before = files(home)
-    alias = tmp_path / "alias"
-    alias.symlink_to(home)
+    (tmp_path / "alias").symlink_to(home)
 
-    place = Place(ray.get_runtime_context().get_node_id(), socket.gethostname(), str(alias))
-    outcome = bring(place=place)
+    outcome = bring(place=here(tmp_path / "alias"))
 
     assert (outcome.error, outcome.files) == ("", 0)
     assert before == came(home)
-
-
-# failures.md: foreign-files
-def test_a_folder_of_another_run_is_left_alone(bring, home, far):
-    """Whatever a manifest says: only what is of this run is read, and removed."""
-    there = files(far)
-    (far / "run.json").write_text('{"run_id": "b-run", "owner": {"attempt": 1, "opened_ns": 1}}')
-
-    outcome = bring()
-
-    assert f"{far}: belongs to another run, b-run" == outcome.error
-    assert there == files(far)
-
-
-# failures.md: left-on-node
-def test_what_a_live_process_writes_stays(bring, home, far):
-    """Its manifest would be cut, and its artifacts without one; it is brought when it has ended."""
-    (far / MANIFEST).write_bytes(b"".join(map(as_line, beginning())))
-
-    outcome = bring()
-
-    assert "still writes" in outcome.error
-    assert (outcome.files, came(home)) == (0, {})
 
 
 # failures.md: left-on-node

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from rlprof_run import find_runs
 from tests.docs.pages import PAGES, rows, section, words
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROOT
+from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.test_clocks import Astray
 from tests.ray_fleet.test_requests import ask
 
@@ -56,13 +56,9 @@ def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
     for file in (ROOT / "examples/ray_loop").iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path)
-    path = os.pathsep.join(filter(None, sys.path))
-    env = os.environ | {"PYTHONPATH": path, "RAY_AUTH_MODE": "disabled"}
+    argv, env = [sys.executable, "train.py"], environment() | {"RAY_AUTH_MODE": "disabled"}
 
-    done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, env=env, capture_output=True, text=True,
-        timeout=300,
-    )  # fmt: skip
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
 
     assert done.returncode == 0, done.stderr[-3000:]
     (run,) = find_runs(tmp_path / "outputs/profile")

@@ -45,13 +45,11 @@ def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, 
 
 # failures.md: driver-ended
 def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, config):
-    """The actor calls itself: torch cannot write a trace on another thread than it began on."""
-    options = {"torch": {"all_threads": False}}
-    limits = dict.fromkeys(LIMITS, 120)  # torch is imported there
-    given = config(tool="torch", tools=options, steps=[3], limits=limits)
+    """The actor calls itself, for a tool that cannot be stopped on another thread."""
+    given = config(tool="bound", steps=[3], limits=LIMITS)
 
     done = drive(given, address=address(ray), end="killed", where="in", detached=True)
-    wait_until(lambda: members(done.run) == ["ended", "ended"], within_s=90)
+    wait_until(lambda: members(done.run) == ["ended", "ended"])
     for name in done.names:
         ray.kill(ray.get_actor(name, namespace=NAMESPACE))
 
@@ -77,20 +75,6 @@ def test_a_driver_that_is_killed_takes_its_actors_along(ray, config):
 
 
 # failures.md: ray-gone
-def test_ray_is_shut_down_before_the_fleet_is_closed(ray, config):
-    """The fleet is closed first, and nothing is lost."""
-    given = config(limits=LIMITS)
-
-    done = drive(given, address=address(ray), end="shuts Ray down", where="after")
-
-    assert done.code == 0, done.stderr[-2000:]
-    assert bare((0, 1), STEPS) == done.totals
-    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
-    assert members(done.run) == ["ended", "ended"]
-    assert rlprof.read(done.run).problems == ()
-
-
-# failures.md: ray-gone
 def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
     """Where nothing of ours was called before; the driver's manifest says it, and how to go on."""
     how = "shuts Ray down by another name"
@@ -111,16 +95,22 @@ def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
     assert done.closed_s < 30
 
 
-# failures.md: driver-ended
-@pytest.mark.parametrize(("end", "closes"), [("raises", True), ("exits", False)])
-def test_a_driver_that_raises_or_exits_loses_nothing(ray, config, end, closes):
-    """In a step, with `with` and without: what was open is whole, the code is the driver's."""
-    done = drive(config(limits=LIMITS), address=address(ray), end=end, where="in", closes=closes)
+# failures.md: driver-ended, ray-gone
+@pytest.mark.parametrize(
+    ("end", "where", "code"),
+    [("raises", "in", 1), ("exits", "in", 3), ("shuts Ray down", "after", 0)],
+)
+def test_a_driver_that_ends_otherwise_loses_nothing(ray, config, end, where, code):
+    """In a step, with `with` and without, or Ray first: all is whole, the code is the driver's."""
+    place = {"address": address(ray), "where": where}
 
-    assert {"raises": 1, "exits": 3}[end] == done.code
+    done = drive(config(limits=LIMITS), end=end, closes=end != "exits", **place)
+
+    assert done.code == code, done.stderr[-2000:]
     assert bare((0, 1), STEPS) == done.totals
     assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
     assert members(done.run) == ["ended", "ended"]
+    assert rlprof.read(done.run).problems == ()
     assert ("RuntimeError: a step has failed" in done.stderr) == (end == "raises")
 
 

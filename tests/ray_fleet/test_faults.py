@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from itertools import pairwise
+from pathlib import Path
 
+import attrs
 import pytest
 
 import rlprof
@@ -24,22 +27,49 @@ ACTOR = {"ranks": "all", "phases": ["update"]}
 BOTH = {"actor": ACTOR, "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
 
 
-def train(ray, fleet, actors, servers=(), *, before=None, inside=None):
-    """Train, calling what comes *before* the phase and *inside*; return results and longest."""
-    out, longest = [], 0.0
-    for step in fleet.steps(STEPS):
-        began = time.monotonic()
-        if before is not None:
-            before(step)
-        with fleet.phase("rollout"):
-            ray.get([server.generate.remote() for server in servers])
-        with fleet.phase("update"):
-            refs = [actor.update.remote(step) for actor in actors]
-            if inside is not None:
-                inside(step)
-            out.append(ray.get(refs))
-        longest = max(longest, time.monotonic() - began)
-    return out, longest
+@attrs.frozen
+class Trained:
+    """What a fleet has left behind, and the seconds that its steps and its end took."""
+
+    path: Path
+    out: list
+    longest: float
+    attaching: float
+    closing: float
+
+    @property
+    def told(self):
+        return told(self.path)
+
+    @property
+    def whole(self):
+        return {name for name, state in states(self.path).items() if state == "whole"}
+
+
+def train(ray, given, actors, servers=(), *, live=2, before=None, inside=None):
+    """Train with a fleet; the first *live* of *actors* work, and the first of *servers*.
+
+    Call *before* each phase, and *inside* it, with the step and the run folder.
+    """
+    out, times = [], [time.monotonic()]
+    with rlprof_ray.Fleet(given) as fleet:
+        replicas = [Replica(one, via="actor:engine") for one in servers]
+        fleet.attach(actor=actors, **({"rollout": replicas} if servers else {}))
+        times.append(time.monotonic())
+        for step in fleet.steps(STEPS):
+            if before is not None:
+                before(step, fleet.run_dir)
+            with fleet.phase("rollout"):
+                ray.get([server.generate.remote() for server in servers[:1]])
+            with fleet.phase("update"):
+                refs = [actor.update.remote(step) for actor in actors[:live]]
+                if inside is not None:
+                    inside(step, fleet.run_dir)
+                out.append(ray.get(refs))
+            times.append(time.monotonic())
+    longest = max(after - began for began, after in pairwise(times[1:]))
+    last = time.monotonic() - times[-1]
+    return Trained(fleet.run_dir, out, longest, times[1] - times[0], last)
 
 
 def wait_until_dead(ray, actor):
@@ -61,25 +91,23 @@ def test_an_actor_is_killed(ray, spawn, config, when):
     """Before a start or in the window: its windows are failed or lost, by name and reason."""
     actors = [spawn(Trainer, rank) for rank in (0, 1, 2)]
 
-    def kill(step):
+    def kill(step, path):
         if step == 2:
-            wait_until(lambda: when == "before" or "2/update actor 2/3" in told(fleet.run_dir))
+            wait_until(lambda: when == "before" or "2/update actor 2/3" in told(path))
             actors[2].die.remote()
             wait_until_dead(ray, actors[2])
 
-    with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
-        fleet.attach(actor=actors)
-        out, _ = train(ray, fleet, actors[:2], **{when: kill})
+    trained = train(ray, config(limits=LIMITS), actors, **{when: kill})
 
-    found = told(fleet.run_dir)
-    assert bare((0, 1), STEPS) == out
-    assert {"whole"} == {states(fleet.run_dir)[f"{n}/update actor {rank}/3"]
-                         for n in (2, 3) for rank in (0, 1)}  # fmt: skip
+    assert bare((0, 1), STEPS) == trained.out
+    assert trained.whole == {f"{n}/update actor {rank}/3" for n in (2, 3) for rank in (0, 1)}
     hook, state = {"before": ("start", "failed"), "inside": ("stop", "lost")}[when]
-    assert found["2/update actor 2/3"].startswith(state)
-    assert f"{hook}: " in found["2/update actor 2/3"]
-    assert "Actor" in found["2/update actor 2/3"]
-    assert found["3/update actor 2/3"].startswith("failed: start: not started: the actor is gone")
+    words = trained.told["2/update actor 2/3"]
+    assert words.startswith(state)
+    assert f"{hook}: " in words
+    assert "Actor" in words
+    gone = trained.told["3/update actor 2/3"]
+    assert gone.startswith("failed: start: not started: the actor is gone")
 
 
 # failures.md: actor-busy
@@ -89,82 +117,63 @@ def test_a_replica_goes_wrong(ray, spawn, config, fault):
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     servers = [spawn(Server), spawn(Server, fault)]
 
-    with rlprof_ray.Fleet(config(roles=BOTH, limits=LIMITS)) as fleet:
-        fleet.attach(actor=actors, rollout=[Replica(one, via="actor:engine") for one in servers])
-        out, longest = train(ray, fleet, actors, servers[:1])
-        ended = time.monotonic()
-    took = time.monotonic() - ended
+    trained = train(ray, config(roles=BOTH, limits=LIMITS), actors, servers)
 
-    found = told(fleet.run_dir)
-    assert bare((0, 1), STEPS) == out
-    assert longest < LIMITS["start_timeout_s"] + LIMITS["stop_timeout_s"] + SLACK_S
-    assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
-    assert ray.get([servers[0].calls.remote()]) == [["start", "stop"] * 2]
-    assert {"whole"} == {states(fleet.run_dir)[f"{n}/update actor {rank}/2"]
-                         for n in (2, 3) for rank in (0, 1)}  # fmt: skip
+    assert bare((0, 1), STEPS) == trained.out
+    assert trained.longest < LIMITS["start_timeout_s"] + LIMITS["stop_timeout_s"] + SLACK_S
+    assert trained.closing < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert ray.get(servers[0].calls.remote()) == ["start", "stop"] * 2
+    assert trained.whole >= {f"{n}/update actor {rank}/2" for n in (2, 3) for rank in (0, 1)}
     for step in (2, 3):
-        assert found[f"{step}/rollout rollout replica 1"].partition(":")[0] in ("failed", "lost")
+        words = trained.told[f"{step}/rollout rollout replica 1"]
+        assert words.partition(":")[0] in ("failed", "lost")
     hook = fault.rpartition(" ")[2]
-    assert f"{hook}: " in found["2/rollout rollout replica 1"]
+    assert f"{hook}: " in trained.told["2/rollout rollout replica 1"]
 
 
 # failures.md: actor-busy
 def test_an_actor_hangs(ray, spawn, config):
     """It is suspended before a window: waited for once at most, and by itself ended in the end."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
-    pid = ray.get(actors[1].__ray_call__.remote(_pid))
+    pid = ray.get(actors[1].pid.remote())
 
-    def suspend(step):
+    def suspend(step, _):
         if step == 2:
             os.kill(pid, signal.SIGSTOP)
 
     try:
-        with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
-            fleet.attach(actor=actors)
-            out, longest = train(ray, fleet, actors[:1], before=suspend)
-            ended = time.monotonic()
-        took = time.monotonic() - ended
+        trained = train(ray, config(limits=LIMITS), actors, live=1, before=suspend)
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(fleet.run_dir).processes})
+    wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(trained.path).processes})
 
-    found = told(fleet.run_dir)
-    assert bare((0,), STEPS) == out
-    assert longest < LIMITS["start_timeout_s"] + SLACK_S
-    assert took < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    found = trained.told
+    assert bare((0,), STEPS) == trained.out
+    assert trained.longest < LIMITS["start_timeout_s"] + SLACK_S
+    assert trained.closing < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
     assert "not answered within" in found["2/update actor 1/2"]
     assert found["2/update actor 0/2"] == found["3/update actor 0/2"] == "whole: "
     assert "3/update actor 1/2" in found
-
-
-def _pid(actor):
-    return os.getpid()
 
 
 # failures.md: actor-gone
 def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     """Attaching ends at its deadline, closing does not wait again, and its windows say why."""
     actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]
-    patience_s = 8  # of whoever attaches; the other actor answers in it, busy as the machine may be
-    limits = LIMITS | {"configure_timeout_s": patience_s}
+    patience_s = 4  # of whoever attaches; the other actor answers in it, busy as the machine may be
     ray.get(actors[0].pid.remote())
 
-    with rlprof_ray.Fleet(config(limits=limits)) as fleet:
-        began = time.monotonic()
-        fleet.attach(actor=actors)
-        attached = time.monotonic()
-        out, longest = train(ray, fleet, actors[:1])
-        ended = time.monotonic()
-    closed = time.monotonic()
+    given = config(limits=LIMITS | {"configure_timeout_s": patience_s})
+    trained = train(ray, given, actors, live=1)
 
-    assert bare((0,), STEPS) == out
-    assert attached - began < patience_s + 2 * SLACK_S
-    assert longest < SLACK_S
-    assert closed - ended < LIMITS["stop_timeout_s"] + 2 * SLACK_S
-    found = told(fleet.run_dir)
-    assert found["2/update actor 0/2"].startswith("whole")
-    assert "not started: its configure was not answered yet" in found["3/update actor 1/2"]
-    assert any("actor 1/2" in one for one in rlprof.read(fleet.run_dir).problems)
+    assert bare((0,), STEPS) == trained.out
+    assert trained.attaching < patience_s + 2 * SLACK_S
+    assert trained.longest < SLACK_S
+    assert trained.closing < LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert trained.told["2/update actor 0/2"].startswith("whole")
+    never = trained.told["3/update actor 1/2"]
+    assert "not started: its configure was not answered yet" in never
+    assert any("actor 1/2" in one for one in rlprof.read(trained.path).problems)
 
 
 class Slow(Trainer):
@@ -172,40 +181,39 @@ class Slow(Trainer):
 
     def __init__(self, rank=0):
         super().__init__(rank)
-        time.sleep(3)
+        time.sleep(1.5)
 
 
 # failures.md: actor-gone
 def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
     """While it is unavailable its window fails; when it is back it is recorded, in a new pid."""
     actors = [spawn(Trainer), spawn(Slow, 1, max_restarts=1)]
-    pids = []
+    pid = ray.get(actors[1].pid.remote())
 
-    def kill(step):
-        if step == 2:
-            pids.append(ray.get(actors[1].pid.remote()))
-            actors[1].die.remote()
-
-    with rlprof_ray.Fleet(config(steps="1-9", limits=LIMITS)) as fleet:
+    with rlprof_ray.Fleet(config(steps="1-20", limits=LIMITS)) as fleet:
         fleet.attach(actor=actors)
-        out, longest = train(ray, fleet, actors[:1], before=kill)
-        for step in range(4, 10):
+        began = time.monotonic()
+        fleet.step(1)
+        actors[1].die.remote()
+        with fleet.phase("update"):
+            first = ray.get(actors[0].update.remote(1))
+        took = time.monotonic() - began
+        for step in range(2, 20):
             fleet.step(step)
             wait_until(lambda: _is_up(ray, actors[1]))
             with fleet.phase("update"):
                 again = ray.get(actors[1].update.remote(step))
             wait_until(lambda step=step: f"{step}/update actor 1/2" in told(fleet.run_dir))
-            if told(fleet.run_dir)[f"{step}/update actor 1/2"].partition(":")[0] != "failed":
+            if states(fleet.run_dir)[f"{step}/update actor 1/2"] != "failed":
                 break
-            time.sleep(1)  # it opens its session
-        pids.append(ray.get(actors[1].pid.remote()))
+            time.sleep(0.3)  # it opens its session
 
-    assert bare((0,), STEPS) == out
-    assert again == bare((1,), range(4, step + 1))[-1][0]
-    assert longest < LIMITS["start_timeout_s"] + SLACK_S
-    assert pids[0] != pids[1]
+    assert first == bare((0,), (1,))[0][0]
+    assert took < LIMITS["start_timeout_s"] + SLACK_S
+    assert again == bare((1,), range(2, step + 1))[-1][0]
+    assert pid != ray.get(actors[1].pid.remote())
     found = told(fleet.run_dir)
-    assert found["2/update actor 1/2"].partition(":")[0] in ("failed", "lost")
+    assert found["1/update actor 1/2"].partition(":")[0] in ("failed", "lost")
     assert "its process is a new one" in " ".join(found.values())
     assert found[f"{step}/update actor 1/2"].startswith("whole")
 

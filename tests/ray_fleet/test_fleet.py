@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 import rlprof
 import rlprof_ray
-from tests.ray_fleet.actors import AsyncTrainer, Trainer
+from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
 from tests.ray_fleet.conftest import own_spans, rows, train
+from tests.ray_fleet.faults import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -91,17 +90,14 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, con
         train(ray, fleet, [actor], STEPS)
 
     spans = [span for span in own_spans(fleet) if span.kind == "phase"]
-    told = {
-        role: [(one.step, one.occurrence) for one in spans if one.target.role == role]
-        for role in ("driver", "actor")
-    }
+    own = [(one.step, one.occurrence) for one in spans if one.target.role == "actor"]
     assert rows(fleet) == ["2-3 actor 0/1 whole"]
-    assert told == {"driver": [(1, 0), (2, 0), (3, 0), (4, 0)], "actor": [(2, 0), (3, 0)]}
+    assert (own, len(spans)) == ([(2, 0), (3, 0)], 6)
 
 
 def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
     """No window is opened on them, and nothing of rlprof is imported there."""
-    actors = [spawn(Trainer, rank) for rank in range(3)]
+    actors = [spawn(Untouched, rank) for rank in range(3)]
     roles = {"actor": {"ranks": [1], "phases": ["update"]}}
 
     def has_rlprof(actor):
@@ -116,17 +112,6 @@ def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
     assert rows(fleet) == ["2/update actor 1/3 whole"]
     touched = ray.get([actor.__ray_call__.remote(has_rlprof) for actor in actors])
     assert touched == [False, True, False]
-
-
-def test_ranks_that_do_not_exist_are_an_error_before_the_run(spawn, config):
-    """The error names the key, the rank and how many there are."""
-    roles = {"actor": {"ranks": [0, 7], "phases": ["update"]}}
-
-    with (
-        rlprof_ray.Fleet(config(roles=roles)) as fleet,
-        pytest.raises(rlprof.ConfigError, match=r"roles.actor.ranks: rank 7 does not exist"),
-    ):
-        fleet.attach(actor=[spawn(Trainer)])
 
 
 def test_an_actor_under_two_roles_is_captured_once(ray, spawn, config):
@@ -166,8 +151,7 @@ def test_members_share_the_bytes_of_a_run(ray, spawn, config):
     with rlprof_ray.Fleet(config(steps=[1, 2, 3], limits={"bytes": 3})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, (1,))
-        while not all(sizes()):
-            time.sleep(0.2)
+        wait_until(lambda: all(sizes()))
         train(ray, fleet, actors, (2, 3))  # they tell the driver when the second begins
 
     run = rlprof.read(fleet.run_dir)

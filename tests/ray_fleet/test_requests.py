@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -24,13 +23,13 @@ def ask(fleet, **wanted):
     """Leave a request and wait until the driver has answered it for all who are meant."""
     request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
     control.write(fleet.run_dir, request)
-    for _ in range(200):
+
+    def answers():
         fleet.session.scribe.hurry()
-        time.sleep(0.05)
-        answers = [a for a in rlprof.read(fleet.run_dir).answers if a.id == request.id]
-        if answers:
-            return answers
-    raise AssertionError("nobody answered")
+        return [one for one in rlprof.read(fleet.run_dir).answers if one.id == request.id]
+
+    wait_until(answers)
+    return answers()
 
 
 def follow(fleet, go, *argv):
@@ -100,12 +99,8 @@ def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, conf
     out, err = capsys.readouterr()
     asked = [one for one in rlprof.read(fleet.run_dir).captures if one.request]
     assert codes == [0], out + err
-    assert sorted((one.tool, one.target.replica) for one in asked) == [
-        ("mini", 0),
-        ("mini", 1),
-        ("stacks", 0),
-        ("stacks", 1),
-    ]
+    found = {(one.tool, one.target.replica) for one in asked}
+    assert found == {(tool, replica) for tool in ("mini", "stacks") for replica in (0, 1)}
 
 
 def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, config, capsys):
@@ -127,10 +122,8 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
     out, err = capsys.readouterr()
     found = rlprof.read(fleet.run_dir).captures
     assert codes == [0], out + err
-    assert [(one.target.role, one.state) for one in found] == [
-        ("rollout", "whole"),
-        ("actor", "whole"),
-    ]
+    told = [(one.target.role, one.state) for one in found]
+    assert told == [("rollout", "whole"), ("actor", "whole")]
     assert len({one.window.start_step for one in found}) == 1
 
 
