@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof_ray import _inside
 from rlprof_ray._member import order
@@ -11,7 +11,6 @@ from rlprof_ray._member import order
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof_ray._crew import Crew
     from rlprof_ray._member import Ask, Member
     from rlprof_ray._messages import Wanted
 
@@ -20,9 +19,10 @@ class FarWindow:
     """A window that opens on all members at once, and closes on all at once."""
 
     def __init__(
-        self, crew: Crew, chosen: Sequence[Member], tools: Sequence[str], wanted: Wanted
+        self, crew: Any, chosen: Sequence[Member], tools: Sequence[str], wanted: Wanted
     ) -> None:
         self._crew = crew
+        """The `Crew` that asks the members; it makes the windows, so it is not imported here."""
         self._run = str(crew.session.run_dir)
         self._limits = crew.session.config.limits
         self._chosen = chosen
