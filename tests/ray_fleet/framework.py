@@ -47,12 +47,13 @@ class Run:
     def __init__(self, ray, workers, servers, train=None):
         self.workers, self.servers, self.step, self.totals = workers, servers, 0, []
         self._ray, self._train, self._stopped = ray, train or self._steps, threading.Event()
-        self._thread = threading.Thread(target=self._loop)
+        self._thread, self._between = threading.Thread(target=self._loop), threading.Lock()
 
     def _loop(self):
-        while not self._stopped.is_set():
-            self.step += 1
-            self._train()
+        while not self._stopped.wait(0.01):
+            with self._between:
+                self.step += 1
+                self._train()
 
     def _steps(self):
         prompts = [f"{self.step} + 1 ="]
@@ -61,12 +62,13 @@ class Run:
         self.totals = self._ray.get(asked)
         self._ray.get([server.set_global_steps.remote(self.step) for server in self.servers])
 
-    def expected(self):
-        """Return what the workers have come to if nothing has touched them."""
-        totals = list(range(len(self.workers)))
-        for step in range(1, self.step + 1):
-            totals = [(1103515245 * total + step) % 2**31 for total in totals]
-        return totals
+    def is_as_bare(self):
+        """Whether the workers have come to what they come to if nothing touches them."""
+        with self._between:
+            totals = list(range(len(self.workers)))
+            for step in range(1, self.step + 1):
+                totals = [(1103515245 * total + step) % 2**31 for total in totals]
+            return self.totals == totals
 
     def __enter__(self):
         self._thread.start()

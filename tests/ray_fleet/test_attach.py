@@ -11,6 +11,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
+from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.fakes import engines
 from tests.ray_fleet.actors import Trainer
@@ -144,3 +145,11 @@ def test_a_role_that_is_not_in_the_config_is_named_once_at_launch(config, caplog
 
     assert found == [rlprof.Launch()] * 2
     assert caplog.text.count("launch: role 'aktor' is not in the config (there: actor)") == 1
+
+
+def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):
+    """The classes of its actors, and how to name them."""
+    ray.get(spawn(Trainer).__ray_ready__.remote())
+
+    assert main(["attach", "--yes"]) == 1
+    assert "Trainer" in capsys.readouterr().err
