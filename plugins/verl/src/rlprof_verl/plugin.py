@@ -21,28 +21,23 @@ log = logging.getLogger("rlprof.verl")
 
 def is_asked(config: Any) -> bool:
     """Whether a config of verl's has rlprof record the run."""
-    try:
-        tool = config.global_profiler.tool
-    except AttributeError:  # a test's, or another program's
-        return False
+    tool = getattr(getattr(config, "global_profiler", None), "tool", "")  # "": another's config
     return tool == "rlprof" or (tool is None and bool(os.environ.get("RLPROF_CONFIG")))
 
 
-def _record_trainers(name: str) -> Callable[[Any], None]:
-    """Return what makes the class *name* of a module give recorded trainers, where asked."""
+def _make_trainer(cls: type[Any], *args: Any, **kwargs: Any) -> Any:
+    """Make a trainer: a recorded one, where asked."""
+    config = kwargs.get("config", args[0] if args else None)
+    if is_asked(config):
+        from rlprof_verl._trainer import recorded
 
-    def change(module: Any) -> None:
-        def __new__(cls: type[Any], *args: Any, **kwargs: Any) -> Any:  # noqa: N807 -- it becomes one
-            config = kwargs.get("config", args[0] if args else None)
-            if is_asked(config):
-                from rlprof_verl._trainer import recorded
+        cls = recorded(cls)
+    return object.__new__(cls)
 
-                cls = recorded(cls)
-            return object.__new__(cls)
 
-        getattr(module, name).__new__ = staticmethod(__new__)
-
-    return change
+def _record_trainers(module: Any) -> None:
+    for name in {"PPOTrainer", "RayPPOTrainer"} & vars(module).keys():
+        getattr(module, name).__new__ = staticmethod(_make_trainer)
 
 
 def _note_trajectories(module: Any) -> None:
@@ -52,8 +47,8 @@ def _note_trajectories(module: Any) -> None:
 
 
 PLACES = {
-    "verl.trainer.ppo.v1.trainer_base": _record_trainers("PPOTrainer"),
-    "verl.trainer.ppo.ray_trainer": _record_trainers("RayPPOTrainer"),
+    "verl.trainer.ppo.v1.trainer_base": _record_trainers,
+    "verl.trainer.ppo.ray_trainer": _record_trainers,
     "verl.utils.rollout_trace": _note_trajectories,
     "verl.experimental.agent_loop.agent_loop": _note_trajectories,
 }
