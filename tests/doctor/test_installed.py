@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlprof_cli.doctor import _examine, examine
+from rlprof_cli.doctor import _examine, _plugins, examine
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
 from rlprof_cli.doctor._plugins import fits, look_at_plugins
 from tests.core.distributions import CORE, GOOD, install, tool
@@ -90,7 +90,8 @@ def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, m
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     mine = [one for one in _examine.offers() if one.name in ("broken", "fine")]
-    monkeypatch.setattr(_examine, "offers", lambda: mine)
+    for room in (_examine, _plugins):
+        monkeypatch.setattr(room, "offers", lambda: mine)
 
     found = [f"{one.level} {one}" for one in examine()]
 
