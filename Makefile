@@ -2,10 +2,12 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
-.PHONY: format bench clean test-beside lane-of-clusters lane-of-others fast-core fast-others
+.PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
+# Else each run of pytest compiles all tests anew, and each child of a test what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .envs/test/bin/python
 PY_VLLM := .envs/vllm/bin/python
@@ -57,8 +59,13 @@ lane-of-clusters:
 	for suite in vllm sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
-	failed=0; $(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) || failed=1; \
+	failed=0; $(MAKE) test-floor || failed=1; \
+	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
 	for suite in nsys npu loggers bucket verl; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+
+test-floor: env-test ## tests/core, and the lines and branches of core that they run; pyproject.toml has the floor
+	$(PY) -m coverage run -m pytest --durations=10 --durations-min=5 tests/core
+	$(PY) -m coverage report
 
 test-vllm: env-test ## the adapter on real vLLM, on CPU
 	-@$(ENV_NSYS)
