@@ -12,6 +12,7 @@ import rlprof
 from rlprof.session import _exports
 from rlprof_cli import main
 from tests.core import authors
+from tests.core.steps import record
 
 TRACE = b'{"rlprof": {}, "traceEvents": []}\n'
 
@@ -78,10 +79,7 @@ def test_what_start_returns_wrongly_is_said(config, caplog):
     rlprof.register("tool", "fake", authors.StartsFive)
     says = "start must return a rlprof.Recording or nothing, got 5"
 
-    with rlprof.open(config()) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+    prof = record(config())
 
     (capture,) = rlprof.read(prof.run_dir).captures
     assert (capture.state, len(capture.artifacts)) == ("partial", 1)
@@ -95,10 +93,7 @@ def test_a_place_that_is_none_is_refused_once_it_is_said(config, capsys):
     """A property answers after configure; the tool is not used, and the run says why."""
     rlprof.register("tool", "fake", authors.RunsAnywhereLater)
 
-    with rlprof.open(config()) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+    prof = record(config())
     main(["ls", str(prof.run_dir)])
 
     says = "PluginError: runs_on is 'anywhere'; it must be one of thread, process, node"

@@ -17,6 +17,7 @@ from rlprof_cli import COMMANDS, main
 from rlprof_cli._table import table
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
+from tests.core.steps import train
 from tests.fakes import tools
 
 if TYPE_CHECKING:
@@ -548,9 +549,7 @@ def test_ls_says_what_to_type(rlprof, tmp_path):
     config = {"run_dir": str(home), "tool": "named", "steps": {"every": 1}, "roles": {"actor": {}}}
     plugins.register("tool", "named", authors.NamesCommand)
     with package.open(config, role="actor", rank=0, world_size=1) as prof:
-        for _ in prof.steps(range(2)):
-            with prof.phase("rollout"):
-                pass
+        train(prof, range(2))
 
     _, out, _ = rlprof("ls", prof.run_dir)
 

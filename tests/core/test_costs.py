@@ -10,6 +10,7 @@ import pytest
 import rlprof
 from rlprof.config import check_config
 from rlprof_cli import _calibration, main
+from tests.core.steps import train
 
 
 @pytest.fixture(name="use")
@@ -18,12 +19,6 @@ def _use(config, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     _, uses = check_config(config(tool="costly"))
     return uses["actor"][0]
-
-
-def train(prof, steps):
-    for _ in prof.steps(steps):
-        with prof.phase("rollout"):
-            pass
 
 
 def notes(prof):

@@ -9,6 +9,7 @@ import pytest
 import rlprof
 from rlprof.session import _current
 from rlprof_cli import main
+from tests.core.steps import train
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
@@ -38,9 +39,7 @@ def record(config, cells, **given):
     """Record two steps of a hive of *cells*; return the run."""
     with rlprof.open(config, role="driver") as prof:
         prof.attach(cells, role="rollout", replica=3, **given)
-        for _ in prof.steps([1, 2]):
-            with prof.phase("rollout"):
-                pass
+        train(prof, [1, 2])
     return rlprof.read(prof.run_dir)
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 import rlprof
+from tests.core.steps import train
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 
@@ -136,9 +137,7 @@ def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     async def main():
         with opened(given()) as prof:
             await ready()
-            prof.step(1)
-            with prof.phase("rollout"):
-                pass
+            train(prof, [1])
             prof.step(2)
             await rollout(prof)
         return prof

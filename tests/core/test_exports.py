@@ -15,6 +15,7 @@ import rlprof
 from rlprof.session import _exports
 from rlprof.session._exports import RAW, export, result_of
 from tests.core import authors
+from tests.core.steps import train
 from tests.fakes import tools
 
 pytestmark = pytest.mark.slow
@@ -27,9 +28,7 @@ def _record(config):
     def record(spoil=None, *, count=4, **changes):
         with rlprof.open(config(**changes)) as prof:
             prof.scribe.exported = list  # nothing is exported yet
-            for _ in prof.steps(range(count)):
-                with prof.phase("rollout"):
-                    pass
+            train(prof, range(count))
             if spoil is not None:
                 spoil(prof.means.scratch / "step_000001/rollout/fake")
             del prof.scribe.exported

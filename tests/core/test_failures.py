@@ -12,16 +12,8 @@ import time
 import pytest
 
 import rlprof
+from tests.core.steps import record, train
 from tests.fakes import tools
-
-
-def train(prof, steps=(1, 2)):
-    """Run steps with one phase each; return what the working code got done."""
-    done = []
-    for step in prof.steps(steps):
-        with prof.phase("rollout"):
-            done.append(step)
-    return done
 
 
 def captures(prof):
@@ -76,8 +68,7 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
 @pytest.mark.slow
 def test_what_cannot_be_had_is_said(config):
     """What a tool was asked and cannot do is in the manifest beside what it applied."""
-    with rlprof.open(config(options={"unsupported": ["cuda"], "level": 3})) as prof:
-        train(prof, [1])
+    prof = record(config(options={"unsupported": ["cuda"], "level": 3}))
 
     capture = captures(prof)["1/rollout", "fake"]
     assert capture.asked == {"unsupported": ["cuda"], "level": 3}
@@ -96,8 +87,7 @@ def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monke
 
     monkeypatch.setattr(tools.Fake, "start", start)
 
-    with rlprof.open(config(options={"raises_in": "export"})) as prof:
-        train(prof, [1])
+    record(config(options={"raises_in": "export"}))
 
     left = {path.name for path in tmp_path.rglob("raw/**/*")}
     assert left == {"raw.txt", "PROF_1", "device_0"}
@@ -118,7 +108,7 @@ def test_what_the_users_signal_handler_raises_passes_through_a_hook(config, monk
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         with pytest.raises(SystemExit) as raised, rlprof.open(config(tool="bare")) as prof:
-            train(prof)
+            train(prof, [1, 2])
     finally:
         signal.signal(signal.SIGUSR1, before)
 
@@ -166,7 +156,7 @@ def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm,
 def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, alarm):
     """What the handler raises passes; the second close waits for the exports that are left."""
     prof = rlprof.open(config())
-    train(prof)
+    train(prof, [1, 2])
     alarm(0.05)  # an interpreter takes longer to start
 
     with pytest.raises(TimeoutError, match="too long"):
@@ -189,8 +179,7 @@ def test_a_log_handler_that_raises_reaches_nobody(config):
     handler = Broken()
     logging.getLogger("rlprof").addHandler(handler)
     try:
-        with rlprof.open(config(options={"raises_in": "start"})) as prof:
-            train(prof)
+        prof = record(config(options={"raises_in": "start"}), [1, 2])
     finally:
         logging.getLogger("rlprof").removeHandler(handler)
 
@@ -223,7 +212,7 @@ def test_a_scratch_folder_others_may_write_to_is_refused(config, tmp_path, caplo
     home.chmod(0o777)
 
     with rlprof.open(config()) as prof:
-        done = train(prof)
+        done = train(prof, [1, 2])
 
     assert done == [1, 2]
     assert isinstance(prof, rlprof.Off)

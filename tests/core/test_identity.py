@@ -240,24 +240,22 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
 # Lives and attempts
 
 
-def test_another_role_joins_the_living_run(at_once):
-    """The leader of another role of the same run writes to the same folder, and overwrites none."""
-    led = at_once(LEADER)
-    before = contents(led.path)
-
-    joined = at_once(CRITIC)
-
-    assert led == joined
-    assert before == contents(led.path)
-
-
 def test_a_resumed_run_is_another_attempt(at_once, runs):
-    """A run whose owner is dead is continued beside what it wrote, which nobody touches."""
-    first = die(at_once(LEADER))
+    """A run is joined by other roles while its owner lives; then it goes on beside what it wrote.
+
+    No follower joins the dead.
+    """
+    first = at_once(LEADER)
+    before = contents(first.path)
+    assert first == at_once(CRITIC)
+    assert before == contents(first.path)
+    die(first)
     (first.path / "manifest").mkdir()
     (first.path / "manifest" / "actor-0.jsonl").write_text("lines\n")
     before = contents(first.path)
 
+    with pytest.raises(RunError):
+        at_once(FOLLOWER)
     second = die(at_once(CRITIC))
     third = at_once(CRITIC)
     followers = [at_once(target) for target in (LEADER, FOLLOWER)]
@@ -267,18 +265,6 @@ def test_a_resumed_run_is_another_attempt(at_once, runs):
     assert [owner_of(folder)["attempt"] for folder in (second, third)] == [2, 3]
     assert [third, third] == followers
     assert before == contents(first.path)
-
-
-def test_followers_never_join_the_dead(at_once):
-    """The run of an owner that was killed is none to a rank that comes back before its leader."""
-    die(at_once(LEADER))
-
-    with pytest.raises(RunError):
-        at_once(FOLLOWER)
-    second = at_once(LEADER)
-
-    assert second == at_once(FOLLOWER)
-    assert second.attempt == 2
 
 
 @pytest.mark.parametrize("variable", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
@@ -371,26 +357,17 @@ def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, tar
 
 
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):
-    """Whoever joins a folder that is there overwrites nothing, also if its owner is dead."""
+    """Whoever joins overwrites nothing, also if its owner is dead; a second session is beside."""
     env = {"RLPROF_RUN": str(tmp_path / "x")}
     led = die(at_once(LEADER, env))
     before = contents(led.path)
 
     joined = [at_once(target, env) for target in (CRITIC, FOLLOWER)]
+    again = [at_once(target, env) for target in (LEADER, FOLLOWER)]
 
     assert [led, led] == joined
     assert before == contents(led.path)
-
-
-def test_second_sessions_in_a_named_folder_have_attempts(at_once, tmp_path):
-    """A process that opens once more in a named folder writes beside what it wrote."""
-    env = {"RLPROF_RUN": str(tmp_path / "x")}
-    targets = (LEADER, FOLLOWER)
-
-    sessions = [[at_once(target, env) for target in targets] for _ in range(3)]
-
-    assert [[f.attempt for f in folders] for folders in sessions] == [[1, 1], [2, 2], [3, 3]]
-    assert tmp_path / "x" / "attempt_3" == sessions[2][0].path
+    assert {tmp_path / "x/attempt_2"} == {folder.path for folder in again}
 
 
 # Real processes, all at once

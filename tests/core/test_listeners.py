@@ -9,6 +9,7 @@ import pytest
 import rlprof
 from rlprof import hookimpl, plugins
 from rlprof.errors import ConfigError
+from tests.core.steps import record, train
 from tests.fakes import tools
 
 
@@ -42,25 +43,18 @@ def _heard():
     return heard
 
 
-def train(prof, steps):
-    for _ in prof.steps(steps):
-        with prof.phase("update"):
-            pass
-
-
 @pytest.mark.slow
 def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
     """From the opening to the closing, with steps, windows, tools and phases."""
-    with rlprof.open(config(steps=[1], listeners=["ear"])) as prof:
-        train(prof, range(3))
+    record(config(steps=[1], listeners=["ear"]), range(3))
 
     assert heard == [
         ("opened", "actor", "rlprof-ear"),
-        ("step", 0, 0, ("update",), True),
-        ("begins", "1/update", "actor 0/1", ("fake",)),
-        ("ends", "1/update", ("fake",), "end"),
-        ("step", 1, 1, ("update",), True),
-        ("step", 2, 0, ("update",), True),
+        ("step", 0, 0, ("rollout",), True),
+        ("begins", "1/rollout", "actor 0/1", ("fake",)),
+        ("ends", "1/rollout", ("fake",), "end"),
+        ("step", 1, 1, ("rollout",), True),
+        ("step", 2, 0, ("rollout",), True),
         ("closing", False),
     ]
 
@@ -77,8 +71,7 @@ def test_a_listener_that_raises_is_called_again(config, caplog):
             raise OSError("no network")
 
     rlprof.register("listener", "raises", Raises)
-    with rlprof.open(config(steps=[1], listeners="raises")) as prof:
-        train(prof, range(3))
+    prof = record(config(steps=[1], listeners="raises"), range(3))
 
     assert called == [0, 1, 2]
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
@@ -201,10 +194,9 @@ def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
             session.add_span("mine", 1, 2, {"own": True})
 
     rlprof.register("listener", "sees", Sees)
-    with rlprof.open(config(tool="none", steps="none", listeners=["sees"])) as prof:
-        train(prof, [3, 4])
+    prof = record(config(tool="none", steps="none", listeners=["sees"]), [3, 4])
 
-    phase = ("phase", "update")
+    phase = ("phase", "rollout")
     assert seen == [("span", "mine"), phase, ("step", "step 3"), phase, ("step", "step 4")]
     figures = prof.figures()
     assert (figures["rlprof/step"], figures["mine"]) == (4, 1.0)
@@ -222,8 +214,7 @@ def test_what_raises_at_spans_sees_no_more_of_them(config):
             session.watch_spans(lambda spans: seen.append(len(spans)) or 1 / 0)
 
     rlprof.register("listener", "raises", Raises)
-    with rlprof.open(config(tool="none", steps="none", listeners=["raises"])) as prof:
-        train(prof, range(3))
+    prof = record(config(tool="none", steps="none", listeners=["raises"]), range(3))
 
     run = rlprof.read(prof.run_dir)
     assert (len(seen), len(list(run.spans()))) == (1, 6)
@@ -232,8 +223,7 @@ def test_what_raises_at_spans_sees_no_more_of_them(config):
 
 def test_without_listeners_a_session_records_and_has_no_figures(config):
     """A lean image writes windows, spans and its manifest."""
-    with rlprof.open(config(steps=[1], listeners="none")) as prof:
-        train(prof, range(3))
+    prof = record(config(steps=[1], listeners="none"), range(3))
 
     assert [one.state for one in rlprof.read(prof.run_dir).captures] == ["whole"]
     assert len(list(rlprof.read(prof.run_dir).spans())) == 6

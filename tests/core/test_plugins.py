@@ -114,12 +114,6 @@ def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
     assert not {one, two} & set(sys.modules)
 
 
-# One broken stranger breaks nothing else
-
-
-# Registered by hand
-
-
 def test_an_unknown_kind_is_refused():
     """There are three kinds of plugins, and they are named."""
     with pytest.raises(PluginError) as error:

@@ -16,6 +16,7 @@ from rlprof.rundir import Here, as_line
 from rlprof.types import Artifact, Target, Window
 from rlprof_cli import main
 from rlprof_run import find_runs
+from tests.core.steps import record
 from tests.report.made_runs import make_torchrun
 
 if TYPE_CHECKING:
@@ -320,10 +321,7 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
 @pytest.fixture(name="path")
 def _path(config):
     """A finished run, of one window."""
-    with rlprof.open(config(steps=[1])) as prof:
-        prof.step(1)
-        with prof.phase("update"):
-            pass
+    prof = record(config(steps=[1]), [1], "update")
     return prof.run_dir
 
 

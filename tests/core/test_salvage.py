@@ -15,6 +15,7 @@ import pytest
 import rlprof
 from rlprof.session import _exports
 from rlprof_cli import main
+from tests.core.steps import record
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +27,7 @@ SCRIPT = """
 import os, signal, sys, time
 import rlprof
 from tests.fakes import tools
+from tests.core.steps import record
 tools.register()
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
           "steps": {"every": 1}, "roles": {"actor": {}}}
@@ -165,10 +167,7 @@ def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     """Raw data kept after a failed export are salvage, too, once the cause is mended."""
     from tests.fakes import tools
 
-    with rlprof.open(config(options={"raises_in": "export"})) as prof:
-        prof.step(0)
-        with prof.phase("rollout"):
-            pass
+    prof = record(config(options={"raises_in": "export"}), [0])
     failed = states(prof.run_dir)
     capture = Path(rlprof.read(prof.run_dir).captures[0].scratch) / "capture.json"
     data = json.loads(capture.read_bytes())

@@ -13,15 +13,13 @@ import pytest
 
 import rlprof
 from rlprof_cli import main
+from tests.core.steps import record
 
 
 @pytest.fixture(name="kept")
 def _kept(config):
     """Record a window whose export fails, so that its raw data are kept; return run and folder."""
-    with rlprof.open(config(options={"raises_in": "export"})) as prof:
-        prof.step(0)
-        with prof.phase("rollout"):
-            pass
+    prof = record(config(options={"raises_in": "export"}), [0])
     (capture,) = rlprof.read(prof.run_dir).captures
     return prof.run_dir, Path(capture.scratch)
 

@@ -6,15 +6,10 @@ import pytest
 
 import rlprof
 from rlprof_cli import main
+from tests.core.steps import record
 from tests.core.test_engines import _given  # noqa: F401 -- a fixture
 
 CALL = "call prof.steps(...) or prof.step(...)"
-
-
-def train(prof, steps, phase="rollout"):
-    for _ in prof.steps(steps):
-        with prof.phase(phase):
-            pass
 
 
 def problems(prof):
@@ -34,8 +29,7 @@ def problems(prof):
 )
 def test_a_run_that_is_as_asked_says_nothing(config, changes, told):
     """What was not asked of this process, or may come in a longer run, is no problem."""
-    with rlprof.open(config(**changes), role="actor", rank=0, world_size=2) as prof:
-        train(prof, told)
+    prof = record(config(**changes), told, role="actor", rank=0, world_size=2)
 
     assert problems(prof) == ()
 
@@ -56,8 +50,7 @@ def test_phases_outside_of_any_step_are_told(config, caplog):
 # failures.md: bad-step
 def test_a_step_that_is_no_number_is_a_problem(config):
     """The first is told as a problem and stands for those that follow; nothing else is said."""
-    with rlprof.open(config()) as prof:
-        train(prof, ["1", "2"])
+    prof = record(config(), ["1", "2"])
 
     reason = "step: expected a whole number, got '1'; this step is not recorded"
     assert problems(prof) == (f"actor 0/1: {reason}",)
@@ -67,8 +60,7 @@ def test_a_step_that_is_no_number_is_a_problem(config):
 @pytest.mark.slow
 def test_an_engine_that_nobody_attached_is_missing(given, capsys):
     """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
-    with rlprof.open(given(), role="actor") as prof:
-        train(prof, range(3), phase="update")
+    prof = record(given(), range(3), "update", role="actor")
 
     run = rlprof.read(prof.run_dir)
     assert main(["ls", str(prof.run_dir)]) == 0

@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import rlprof
+from tests.core.steps import record, train
 
 
 def starts(calls):
@@ -24,12 +25,7 @@ def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, c
     """Only the chosen phases of the chosen steps are recorded, one window each."""
     roles = {"actor": {"phases": ["update_actor"]}}
 
-    with rlprof.open(config(steps=[2, 4], roles=roles)) as prof:
-        for _ in prof.steps(range(1, 6)):
-            with prof.phase("rollout"):
-                pass
-            with prof.phase("update_actor"):
-                pass
+    record(config(steps=[2, 4], roles=roles), range(1, 6), "rollout", "update_actor")
 
     assert starts(calls) == ["2/update_actor", "4/update_actor"]
     assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
@@ -41,9 +37,7 @@ def test_a_step_that_comes_again_overwrites_nothing(config, calls):
     """After a rollback the same step and phase get a new occurrence."""
     with rlprof.open(config()) as prof:
         for step in (5, 6, 5):
-            prof.step(step)
-            with prof.phase("rollout"):
-                pass
+            train(prof, [step])
 
     assert starts(calls) == ["5/rollout", "6/rollout", "5/rollout.1"]
 
@@ -54,10 +48,7 @@ def test_a_step_that_comes_again_overwrites_nothing(config, calls):
 )
 def test_continuous_mode_opens_a_window_per_step_or_stretch(config, calls, steps, join, opened):
     """A whole step is one window, its phases are ranges; consecutive steps share one if joined."""
-    with rlprof.open(config(mode="continuous", steps=steps, join_steps=join)) as prof:
-        for _ in prof.steps(range(8)):
-            with prof.phase("rollout"):
-                pass
+    record(config(mode="continuous", steps=steps, join_steps=join), range(8))
 
     assert starts(calls) == opened
     assert hooks(calls)[:3] == ["start", "push", "pop"]
@@ -65,10 +56,7 @@ def test_continuous_mode_opens_a_window_per_step_or_stretch(config, calls, steps
 
 def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
     """Spans are written on every rank, tools run on the chosen ones only."""
-    with rlprof.open(config(roles={"actor": {"ranks": [1]}}), rank=0, world_size=2) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+    prof = record(config(roles={"actor": {"ranks": [1]}}), rank=0, world_size=2)
 
     assert calls == [("fake", "configure", "launch", "actor 0/1")]
     spans = [span.name for span in rlprof.read(prof.run_dir).spans()]
@@ -78,10 +66,7 @@ def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
 @pytest.mark.slow
 def test_tools_start_in_order_and_stop_in_reverse(config, calls):
     """Several tools record the same window, nested like brackets."""
-    with rlprof.open(config(tool=["fake", "other", "bare"])) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+    record(config(tool=["fake", "other", "bare"]))
 
     order = [call[:2] for call in calls if call[1] in ("start", "stop")]
     assert order == [("fake", "start"), ("other", "start"), ("bare", "start"),
@@ -140,10 +125,7 @@ def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, call
 @pytest.mark.slow
 def test_a_tool_is_called_on_the_thread_it_needs(config, calls):
     """On that of the phase, unless it may start anywhere: then it can be given up."""
-    with rlprof.open(config(tool=["fake", "anywhere"])) as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+    record(config(tool=["fake", "anywhere"]))
 
     threads = {(call[0], call[3]) for call in calls if call[1] in ("start", "stop")}
     here = threading.current_thread().name
@@ -190,16 +172,12 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
     """A rank whose share of limits.bytes is used up skips its windows and says why."""
     roles = {"actor": {}, "critic": {"ranks": [0, 1]}}  # three ranks
     with rlprof.open(config(limits={"bytes": 30}, roles=roles), role="actor") as prof:
-        prof.step(1)
-        with prof.phase("rollout"):
-            pass
+        train(prof, [1])
         for _ in range(1200):
             if prof.why_full:
                 break
             threading.Event().wait(0.05)
-        prof.step(2)
-        with prof.phase("rollout"):
-            pass
+        train(prof, [2])
 
     run = rlprof.read(prof.run_dir)
     assert starts(calls) == ["1/rollout"]
