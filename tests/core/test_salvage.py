@@ -27,7 +27,6 @@ SCRIPT = """
 import os, signal, sys, time
 import rlprof
 from tests.fakes import tools
-from tests.core.steps import record
 tools.register()
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
           "steps": {"every": 1}, "roles": {"actor": {}}}

@@ -8,8 +8,6 @@ from __future__ import annotations
 import ast
 import re
 
-import pytest
-
 from tests.docs.pages import PAGES, ROOT
 
 _ROW = re.compile(r'^\| <a id="([\w-]+)"></a>(.*?) \| ', re.MULTILINE)
@@ -57,13 +55,12 @@ def test_every_row_is_held_by_a_test():
     assert len(ROWS) > 80
 
 
-@pytest.mark.parametrize("path", FAULTS, ids=lambda path: str(path.relative_to(ROOT / "tests")))
-def test_every_failure_that_is_provoked_has_a_row(path):
+def test_every_failure_that_is_provoked_has_a_row():
     """Each test of a file of failures names the row that explains what it provokes."""
-    nodes = [one for one in ast.walk(ast.parse(path.read_text()))
-             if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")]  # fmt: skip
+    for path in FAULTS:
+        names = re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)
 
-    assert {node.name for node in nodes} == set(held(path))
+        assert set(names) == set(held(path)), path
 
 
 def test_the_messages_on_the_page_are_those_of_the_source():

@@ -1,0 +1,123 @@
+"""The pages lead somewhere, and are true of what is in this repository."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+
+import yaml
+
+from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose
+
+README = PAGES["README.md"]
+PICTURES = ROOT / "docs/pictures"
+MOST_BYTES = 150_000
+SLOW = PAGES["docs/slow-step.md"]
+
+
+def test_a_link_leads_to_a_file_and_a_heading():
+    """Each relative link names what exists, and each anchor a heading of its page."""
+    wrong = []
+    for path, text in PAGES.items():
+        for target in {target for target in links(text) if "://" not in target}:
+            name, _, anchor = target.partition("#")
+            file = (ROOT / path).parent / name if name else ROOT / path
+            if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+                wrong.append(f"{path}: {target}")
+
+    assert wrong == []
+
+
+def test_files_that_are_named_exist():
+    """A path of this repository in the prose of a page is one."""
+    named = r"`((?:tests|bench|docs|envs|examples|plugins|core)/[\w./-]+)`"
+    found = {name for text in PAGES.values() for name in re.findall(named, prose(text))}
+
+    assert [name for name in found if not (ROOT / name).exists()] == []
+
+
+def test_every_page_is_in_the_list_of_pages():
+    """Who begins at docs/README.md finds each page, and each plugin's own."""
+    listed = set(links(PAGES["docs/README.md"]))
+
+    pages = {path.removeprefix("docs/") for path in PAGES if path.startswith("docs/")}
+    plugins = {f"../{path}" for path in PAGES if path.startswith("plugins/")}
+    assert (pages - {"README.md"}) | plugins <= listed
+
+
+def test_the_plugin_table_is_what_is_here():
+    """The README lists exactly the plugins of this repository."""
+    rows = re.findall(
+        r"^\|.*?\| (tool|engine|exporter) \| (`.*?`) \| `([\w-]+)` \|", README, re.MULTILINE
+    )
+    listed = {
+        (kind, name, dist) for kind, names, dist in rows for name in re.findall(r"\w+", names)
+    }
+    offered = {
+        (kind, entry.name, entry.dist.metadata["Name"])
+        for kind in ("tool", "engine", "exporter")
+        for entry in metadata.entry_points(group=f"rlprof.{kind}s")
+    }
+
+    assert listed == offered
+
+
+def test_the_readme_is_short():
+    """It is read in two minutes; its program has at most twenty lines."""
+    (program,) = blocks(README, "python")
+
+    assert len(README.splitlines()) <= 120
+    assert len(program.text.splitlines()) <= 20
+
+
+def test_every_change_has_a_kind_that_a_release_knows():
+    """A file of changes/ is in one of the sections of the changelog, and says something."""
+    kinds = re.findall(r'directory = "(\w+)", name', (ROOT / "pyproject.toml").read_text())
+
+    assert len(kinds) == 5
+    for file in (ROOT / "changes").glob("*"):
+        if file.name != "README.md":
+            assert re.fullmatch(rf"\w+\.({'|'.join(kinds)})\.md", file.name), file.name
+            assert file.read_text().strip().endswith(".")
+
+
+def named(part):
+    """Return every path below a part of the navigation."""
+    if isinstance(part, str):
+        return [part]
+    return [
+        path for one in (part.values() if isinstance(part, dict) else part) for path in named(one)
+    ]
+
+
+def test_every_page_is_in_the_navigation_of_the_site_once():
+    """A reader of the site finds each page of the checkout, and no entry leads nowhere."""
+    nav = named(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    made = {"docs/reference/api.md", "docs/reference/commands.md", "docs/reference/hooks.md"}
+
+    assert sorted({*PAGES, *made}) == sorted(nav)
+
+
+def test_the_pictures_shown_are_those_there_are_and_small():
+    """What a page shows lies in docs/pictures and does not slow it down; nothing else does."""
+    shown = {
+        ((ROOT / path).parent / source).resolve()
+        for path, text in PAGES.items()
+        for source in (
+            *re.findall(r'(?:src|srcset)="([^"]+)"', text),
+            *(target for target in links(text) if "pictures/" in target),
+        )
+    }
+
+    assert shown == {file for file in PICTURES.iterdir() if file.suffix != ".txt"}
+    assert all(0 < file.stat().st_size <= MOST_BYTES for file in shown)
+
+
+def test_the_page_about_slow_steps_quotes_what_the_command_printed():
+    """Below each picture stands the finding that `rlprof why` printed of the same run."""
+    findings = [block.text for block in blocks(SLOW, "text") if block.text.startswith("1. ")]
+    names = re.findall(r'src="pictures/([\w-]+)-light\.png"', SLOW)
+
+    assert len(findings) == len(names) == 5
+    for name, finding in zip(names, findings, strict=True):
+        assert finding in (PICTURES / f"{name}.txt").read_text()
