@@ -13,16 +13,15 @@ _MOMENT = re.compile(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(ms|s|m|h)?", re.ASCII)
 _UNITS_NS = {"ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
-def add_run(parser: argparse.ArgumentParser, words: str = "") -> None:
-    """Add the argument that names a run; the default is the latest run in the default folder."""
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default=RUNS,
-        help=f"a run folder{words}; a folder of runs, or `{LATEST}`, stands for the latest run "
-        "(default: %(default)s)",
-    )
+def add_run(parser: argparse.ArgumentParser, words: str = "", *, runs: str = "") -> None:
+    """Add the argument that names a run; the default is the latest run in the default folder.
+
+    *runs* says what a folder of runs stands for, where that is not the latest run.
+    """
+    latest = f"a folder of runs, or `{LATEST}`, stands for the latest run (default: %(default)s)"
+    other = f"{runs} (default: %(default)s); `{LATEST}` is the latest run there"
+    words = f"a run folder{words}" + (f", or {other}" if runs else f"; {latest}")
+    parser.add_argument("path", metavar="RUN", nargs="?", default=RUNS, help=words)
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:

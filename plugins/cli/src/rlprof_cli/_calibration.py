@@ -22,7 +22,7 @@ import attrs
 
 from rlprof.rundir import own_folder
 from rlprof.session.interpreter import command, environment
-from rlprof_cli._interrupts import uninterrupted
+from rlprof_cli._signals import uninterrupted
 
 if TYPE_CHECKING:
     from rlprof.config import ToolUse

@@ -9,16 +9,34 @@ from rlprof_run import Selection
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-_FLAGS = {
-    "steps": "--step",
-    "roles": "--role",
-    "windows": "--window",
-    "only": "--only",
-    "from_s": "--from",
-    "until_s": "--until",
-}
-"""What an argument is called after parsing → as it is typed."""
+_OPTIONS: dict[str, tuple[str, Callable[[str], object], str]] = {
+    "steps": ("STEPS", steps, "these steps: 3, or 3,5-7 (default: all)"),
+    "roles": ("ROLE", names, "this role (default: all)"),
+    "windows": (
+        "WINDOW", names,
+        ("this window, as rlprof ls names it: 7/update_actor; or all windows of a phase: "
+        "update_actor (default: all)"),
+    ),
+    "only": (
+        "WHAT", names,
+        ("a tool or an engine, as rlprof ls names it; spans; windows without their captures "
+        "(default: everything)"),
+    ),
+    "from_s": (
+        "TIME", moment,
+        ("skip what ended earlier than this time after the start of the run: 12.5 (seconds), "
+        "90s, 2m, 1h (default: its start)"),
+    ),
+    "until_s": ("TIME", moment, "skip what begins at this time or later (default: its end)"),
+}  # fmt: skip
+"""What an option is called after parsing → its value in the help, what reads it, the help."""
+
+
+def _flag(name: str) -> str:
+    """Return the option as it is typed."""
+    return f"--{name.removesuffix('_s').removesuffix('s')}"
 
 
 def add_part(parser: argparse.ArgumentParser) -> None:
@@ -28,54 +46,11 @@ def add_part(parser: argparse.ArgumentParser) -> None:
         "You may repeat each option but the times, or name several: --role actor,rollout. Only "
         "what matches all options is read.",
     )
-    group.add_argument(
-        "--step",
-        dest="steps",
-        action="extend",
-        type=steps,
-        metavar="STEPS",
-        help="these steps: 3, or 3,5-7 (default: all)",
-    )
-    group.add_argument(
-        "--role",
-        dest="roles",
-        action="extend",
-        type=names,
-        metavar="ROLE",
-        help="this role (default: all)",
-    )
-    group.add_argument(
-        "--window",
-        dest="windows",
-        action="extend",
-        type=names,
-        metavar="WINDOW",
-        help="this window, as rlprof ls names it: 7/update_actor; or all windows of a phase: "
-        "update_actor (default: all)",
-    )
-    group.add_argument(
-        "--only",
-        action="extend",
-        type=names,
-        metavar="WHAT",
-        help="a tool or an engine, as rlprof ls names it; spans; windows without their captures "
-        "(default: everything)",
-    )
-    group.add_argument(
-        "--from",
-        dest="from_s",
-        type=moment,
-        metavar="TIME",
-        help="skip what ended earlier than this time after the start of the run: 12.5 (seconds), "
-        "90s, 2m, 1h (default: its start)",
-    )
-    group.add_argument(
-        "--until",
-        dest="until_s",
-        type=moment,
-        metavar="TIME",
-        help="skip what begins at this time or later (default: its end)",
-    )
+    for name, (value, read, words) in _OPTIONS.items():
+        action = "store" if read is moment else "extend"
+        group.add_argument(
+            _flag(name), dest=name, action=action, type=read, metavar=value, help=words
+        )
 
 
 def part_of(args: argparse.Namespace, opened_ns: int) -> Selection:
@@ -93,4 +68,4 @@ def part_of(args: argparse.Namespace, opened_ns: int) -> Selection:
 
 def typed(args: argparse.Namespace) -> list[str]:
     """Name the options that were given."""
-    return [flag for name, flag in _FLAGS.items() if getattr(args, name) is not None]
+    return [_flag(name) for name in _OPTIONS if getattr(args, name) is not None]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_cli import _words
-from rlprof_cli._quiet import is_quiet
-from rlprof_cli._table import plain, seconds, size, table
+from rlprof_cli._table import is_quiet, plain, seconds, size, table
 from rlprof_run import read
 
 if TYPE_CHECKING:

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
-
-from rlprof_cli._colour import coloured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+_GREEN, _YELLOW, _RED, _BLUE = 32, 33, 31, 36
+_CODES = {
+    "whole": _GREEN, "partial": _YELLOW, "empty": _YELLOW, "failed": _RED, "lost": _RED,
+    "died": _RED, "unreadable": _RED, "running": _BLUE, "recording": _BLUE, "exporting": _BLUE,
+}  # fmt: skip
+"""Colours for states: on a terminal, unless NO_COLOR is set."""
+
+
+def is_quiet() -> bool:
+    """Return whether to print results and errors alone: `-q`, or `RLPROF_QUIET=1`."""
+    return os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
+
+
+def coloured(cell: str) -> str:
+    """Colour a cell of a table by the state in it."""
+    code = _CODES.get(cell.strip())
+    if code is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return cell
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return f"\x1b[{code}m{cell}\x1b[0m" if is_terminal else cell
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> str:

@@ -21,7 +21,7 @@ from rlprof.config import Faults, options_of
 from rlprof.errors import CaptureError
 from rlprof.session._artifacts import load_class
 from rlprof.types import Capture, Target, Window
-from rlprof_cli._interrupts import heed_interrupts
+from rlprof_cli._signals import heed_interrupts
 
 _SECONDS = 0.1
 """Of bare work; enough that the start of a recording does not count."""

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from rlprof.config import load_config
-from rlprof_cli._arguments import duration, names
+from rlprof_cli._arguments import add_run, duration, names
 from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow
 from rlprof_cli._requests import meant, requests
 from rlprof_live import control
-from rlprof_run import LATEST, RUNS, youngest
+from rlprof_run import LATEST, youngest
 
 
 def add(subparsers: Any) -> None:
@@ -31,14 +31,7 @@ def add(subparsers: Any) -> None:
         "  rlprof capture RUN --role actor,rollout --rank all --at 120\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default=RUNS,
-        help="a run folder, or a folder of runs with one live run (default: %(default)s); "
-        f"`{LATEST}` is the latest run there",
-    )
+    add_run(parser, runs="a folder of runs with one live run")
     parser.add_argument(
         "--role",
         action="extend",

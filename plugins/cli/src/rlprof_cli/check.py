@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import check_config, merge_launches
@@ -9,7 +11,6 @@ from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json
-from rlprof_cli._verl import is_verl, reader
 
 if TYPE_CHECKING:
     import argparse
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 """Characters of an engine argument's value that are shown."""
+_OF_VERL = re.compile(r"^(global_profiler|actor_rollout_ref|critic):", re.MULTILINE)
 
 
 def add(subparsers: Any) -> None:
@@ -149,3 +151,23 @@ def _arguments(arguments: Mapping[str, Any]) -> list[str]:
         words = ("engine arguments", "them") if several else ("engine argument", "it")
         return [f"{words[0]} {names} (rlprof.launch gives {words[1]})"]
     return [f"engine argument {name}={value!r}" for name, value in found]
+
+
+def is_verl(args: argparse.Namespace) -> bool:
+    """Whether the file is a config of verl, or was given with options for such a config."""
+    if args.overrides or args.convert:
+        return True
+    try:
+        return bool(_OF_VERL.search(Path(args.file).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return False  # its reader reports it
+
+
+def reader() -> Any:
+    """Return the module that reads such a config."""
+    try:
+        from rlprof_verl import files
+    except ImportError:
+        words = "rlprof-verl reads configs of verl; pip install rlprof-verl"
+        raise ConfigError([words]) from None
+    return files

@@ -14,10 +14,10 @@ from rlprof import plugins
 from rlprof.errors import PluginError, RlprofError, shown
 from rlprof_cli._arguments import add_run
 from rlprof_cli._declared import DEFAULT, declared
-from rlprof_cli._ended import ended_tidily
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import PAGE
 from rlprof_cli._part import add_part, part_of, typed
+from rlprof_cli._signals import ended_tidily
 from rlprof_cli._table import size
 from rlprof_run import read, unmatched, youngest
 

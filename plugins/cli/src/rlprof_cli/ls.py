@@ -11,9 +11,10 @@ import attrs
 from rlprof.errors import RunError
 from rlprof.rundir import as_json
 from rlprof_cli import _words
+from rlprof_cli._arguments import add_run
 from rlprof_cli._step import newest_step, step_words
 from rlprof_cli._table import plain, seconds, size, table
-from rlprof_run import LATEST, RUNS, find_runs, read, youngest
+from rlprof_run import LATEST, find_runs, read, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -30,14 +31,7 @@ def add(subparsers: Any) -> None:
         "was skipped, missing or cut, and why. With a folder of runs: one line per run. The runs "
         "may be live.",
     )
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default=RUNS,
-        help="a run folder, or a folder of runs (default: %(default)s); "
-        f"`{LATEST}` is the latest run there",
-    )
+    add_run(parser, runs="a folder of runs")
     parser.add_argument("--files", action="store_true", help="show the path of every file")
     parser.add_argument(
         "--json",

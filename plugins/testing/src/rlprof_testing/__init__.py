@@ -29,7 +29,7 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _LAWS))
 
 from rlprof_testing._engine import EngineTests  # noqa: E402
 from rlprof_testing._exporter import ExporterTests  # noqa: E402
-from rlprof_testing._guard import overrides  # noqa: E402
+from rlprof_testing._plugin import overrides  # noqa: E402
 from rlprof_testing._tool import ToolTests  # noqa: E402
 
 __all__ = ["EngineTests", "ExporterTests", "ToolTests", "overrides"]

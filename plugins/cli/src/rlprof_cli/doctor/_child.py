@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.session.interpreter import command
-from rlprof_cli._interrupts import uninterrupted
+from rlprof_cli._signals import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

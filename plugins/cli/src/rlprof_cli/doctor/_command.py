@@ -11,8 +11,7 @@ import attrs
 
 from rlprof.rundir import as_json
 from rlprof_cli._arguments import add_json, duration
-from rlprof_cli._quiet import is_quiet
-from rlprof_cli._table import plain
+from rlprof_cli._table import is_quiet, plain
 from rlprof_cli.doctor._examine import examine
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rlprof import plugins
 from rlprof.config import Limits, advice_of, check_config, merge_launches
 from rlprof.errors import ConfigError, PluginError
 from rlprof_cli import offers
-from rlprof_cli._interrupts import heed_interrupts
+from rlprof_cli._signals import heed_interrupts
 from rlprof_cli.doctor import _folders
 
 if TYPE_CHECKING:
