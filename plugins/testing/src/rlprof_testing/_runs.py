@@ -35,9 +35,9 @@ prof.step(1)
 with prof.phase("rollout"), prof.span("request"):
     time.sleep(0.01)
 end = time.monotonic() + 60
-while not list(prof.run_dir.rglob("*.trace.json.gz")) and time.monotonic() < end:
-    time.sleep(0.05)
-time.sleep(1.5)  # until the manifest has it
+while not any(one.exported_ns for one in rlprof.read(prof.run_dir).captures):
+    assert time.monotonic() < end, "the first window was not exported within 60 s"
+    time.sleep(0.02)
 prof.step(2)
 with prof.phase("rollout"):
     os.kill(os.getpid(), signal.SIGKILL)
