@@ -267,7 +267,7 @@ def test_import_rlprof_loads_no_back_end_and_no_plugin():
     )
 
     loaded = loaded_by(code)
-    heavy = HEAVY | {"argparse", "attrs", "pluggy", "importlib.metadata", "rlprof_torch"}
+    heavy = HEAVY | {"argparse", "attrs", "pluggy", "importlib.metadata", "pytest"}
     assert not loaded & heavy
     assert not [name for name in loaded if name.startswith(("rlprof_", "rlprof.config"))]
 

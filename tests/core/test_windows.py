@@ -20,38 +20,33 @@ def hooks(calls):
     return [call[1] for call in calls if call[1] != "configure"]
 
 
-@pytest.mark.slow
-def test_discrete_mode_opens_a_window_per_chosen_phase_of_chosen_steps(config, calls):
-    """Only the chosen phases of the chosen steps are recorded, one window each."""
-    roles = {"actor": {"phases": ["update_actor"]}}
-
-    record(config(steps=[2, 4], roles=roles), range(1, 6), "rollout", "update_actor")
-
-    assert starts(calls) == ["2/update_actor", "4/update_actor"]
-    assert hooks(calls) == ["start", "push", "pop", "stop"] * 2
+CONTINUOUS = {"mode": "continuous"}
 
 
 # failures.md: all-whole
 @pytest.mark.slow
-def test_a_step_that_comes_again_overwrites_nothing(config, calls):
-    """After a rollback the same step and phase get a new occurrence."""
-    with rlprof.open(config()) as prof:
-        for step in (5, 6, 5):
-            train(prof, [step])
-
-    assert starts(calls) == ["5/rollout", "6/rollout", "5/rollout.1"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("steps", "join", "opened"), [([1, 2], False, ["1", "2"]), (["1-3", 6], True, ["1-3", "6"])]
-)
-def test_continuous_mode_opens_a_window_per_step_or_stretch(config, calls, steps, join, opened):
-    """A whole step is one window, its phases are ranges; consecutive steps share one if joined."""
-    record(config(mode="continuous", steps=steps, join_steps=join), range(8))
+    ("changes", "steps", "opened"),
+    [
+        ({"steps": [2, 4], "roles": {"actor": {"phases": ["update"]}}}, range(1, 6),
+         ["2/update", "4/update"]),
+        ({}, (5, 6, 5), ["5/rollout", "5/update", "6/rollout", "6/update",
+                         "5/rollout.1", "5/update.1"]),
+        (CONTINUOUS | {"steps": [1, 2]}, range(8), ["1", "2"]),
+        (CONTINUOUS | {"steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
+    ],
+    ids=["discrete", "after a rollback", "continuous", "joined"],
+)  # fmt: skip
+def test_windows_are_those_that_were_chosen(config, calls, changes, steps, opened):
+    """One for each chosen phase of a chosen step, or for each step or stretch, phases its ranges.
+
+    A step that comes again gets a new occurrence, and overwrites nothing.
+    """
+    record(config(**changes), steps, "rollout", "update")
 
     assert starts(calls) == opened
     assert hooks(calls)[:3] == ["start", "push", "pop"]
+    assert hooks(calls).count("stop") == len(opened)
 
 
 def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):

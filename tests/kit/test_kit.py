@@ -130,15 +130,6 @@ def test_overrides_wants_a_reason(reason):
         overrides(reason)
 
 
-def test_importing_rlprof_imports_neither_the_kit_nor_pytest():
-    """The kit needs pytest; rlprof does not."""
-    code = "import sys, rlprof; rlprof.open; print({'pytest', 'rlprof_testing'} & set(sys.modules))"
-
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert out.stdout.strip() == "set()"
-
-
 def test_without_a_run_there_are_no_orders():
     """At launch an engine's plugin is told where to ask for them."""
     with pytest.raises(rlprof.CaptureError, match=r"workers\.prepare: there is no run"):
