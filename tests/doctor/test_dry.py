@@ -176,7 +176,7 @@ def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypat
         offers="[rlprof.tools]\nsleepy = {module}:Tool\n",
     )  # fmt: skip
 
-    (line,) = tried({}, tool="sleepy", timeout_s=8)
+    (line,) = tried({}, tool="sleepy", timeout_s=4)
 
     assert line.startswith(
         "BAD tool sleepy of actor: importing it, or its configure at launch, did"
