@@ -68,7 +68,9 @@ def moved(batch: bytes, to: Place) -> bytes:
     if b'"M"' in batch:
         for event in events:
             if event.ph == "M":
-                to.tracks.hear(_metadata(event))
+                args = None if event.args is _NONE else _value(event.args)
+                known = {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
+                to.tracks.hear(known)
     events = [one for one in events if one.ph != "M" and not is_bookkeeping(one.pid, one.name)]
     if not events:
         return b""
@@ -136,11 +138,6 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
     return times
 
 
-def _metadata(event: _Event) -> dict[str, Any]:
-    args = None if event.args is _NONE else _value(event.args)
-    return {"name": event.name, "pid": event.pid, "tid": event.tid, "args": args}
-
-
 def _each(batch: bytes, to: Place) -> bytes:
     """Move events of any kind one by one."""
     return b",\n".join(line for event in _RAW(b"[" + batch + b"]") for line in _one(event, to))
@@ -186,7 +183,10 @@ def _one(raw: msgspec.Raw, to: Place) -> list[bytes]:
     if isinstance(scopes, dict):
         known = ("local", "global")
         ours["id2"] = {scope: to.id(scopes[scope]) for scope in known if scope in scopes}
-    members = [_key(key) + text for key, own in event.items() if (text := _text(key, own))]
+    for key in event.keys() & ("tts", "tdur"):
+        if bytes(event[key])[:1] not in b"-0123456789":
+            del event[key]  # Perfetto would refuse the file for it
+    members = [_key(key) + bytes(own) for key, own in event.items()]
     return [b",".join((timed(ours, at, dur)[:-1], *members)) + b"}"]
 
 
@@ -204,14 +204,6 @@ def _value(raw: msgspec.Raw | None) -> Any:
 @lru_cache(1 << 10)
 def _key(name: str) -> bytes:
     return encode(name) + b":"
-
-
-def _text(key: str, raw: msgspec.Raw) -> bytes:
-    """Return a member as text; empty if Perfetto would refuse the file for it."""
-    text = bytes(raw)
-    if key in ("tts", "tdur") and text[:1] not in b"-0123456789":
-        return b""
-    return text
 
 
 def _time(us: object) -> int | None:

@@ -36,9 +36,8 @@ _DURATION = re.compile(rb'"dur": (\d+(?:\.\d+)?)')
 
 def moved_in_place(batch: bytes, to: Place) -> bytes | memoryview | None:
     """Return the events of *batch* for the timeline; None: they have another layout."""
-    if to.is_cut or b'\n  {\n    "' not in batch[: 1 << 16]:
-        return None
-    if abs(to.shift_ns) > LAST_NS:
+    is_far = abs(to.shift_ns) > LAST_NS
+    if to.is_cut or is_far or b'\n  {\n    "' not in batch[: 1 << 16]:
         return None
     found = _Batch(batch)
     return found.moved(to) if found.is_known() else None
@@ -83,8 +82,8 @@ class _Batch(Layout):
                 return
             is_it = alike.tids[left] == alike.tids[left[0]]
             is_it &= alike.pids[left] == alike.pids[left[0]]
-            texts = (_number(own[left[0]]) for own in (alike.pids, alike.tids))
-            yield left[is_it], *texts
+            old = (int(one[left[0]]).to_bytes(8, "little") for one in (alike.pids, alike.tids))
+            yield left[is_it], *(text.rpartition(b" ")[2].decode("latin-1") for text in old)
             left = left[~is_it]
 
     def _write(self, alike: Alike, ns: Any, tracks: list[Any], to: Place) -> bool:
@@ -114,7 +113,7 @@ class _Batch(Layout):
         at = self.starts[alike.events] + len("\n  {")
         new = np.frombuffer(first + last.rjust(size - len(first)), run)
         self.runs(run, size)[at] = new
-        return len(first) + len(last) <= size
+        return True
 
     def _meet(self, alike: Alike, ns: Any, to: Place) -> None:
         """Report collectives and barriers to the place; few events are either."""
@@ -167,8 +166,3 @@ class _Batch(Layout):
         pieces.append(bytes(text[done:]))
         stripped = (piece.strip().strip(b",") for piece in pieces)
         return b",\n".join(piece for piece in stripped if piece)
-
-
-def _number(word: Any) -> str:
-    """Return the digits at the end of eight bytes."""
-    return int(word).to_bytes(8, "little").rpartition(b" ")[2].decode("latin-1")

@@ -12,6 +12,7 @@ import os
 import re
 from contextlib import closing
 from pathlib import Path
+from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -36,6 +37,9 @@ _SUFFIX = re.compile(r"(?:\.pt|\.trace|\.json|\.gz)+$")
 _LAST_US = LAST_NS // 1000
 _RANKS = 10**7
 """More are none."""
+_EXACT_NS = 1 << 53
+"""Perfetto reads times as doubles, which hold the nanoseconds of 104 days."""
+_DAY_NS = 86_400 * 10**9
 _TOLD = 20
 """Guesses that are printed one by one."""
 
@@ -80,16 +84,17 @@ def of_files(files: Sequence[Path]) -> Plan:
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
     names = {Path(guess.shown).name for guess in guesses}
     for guess in [one for one in guesses if one.holds & names]:
-        left_out[guess.shown] = "is a timeline of other files in this list"
-        log.warning("%s: %s; left out", one_line(guess.shown, longest=1000), left_out[guess.shown])
+        why = left_out[guess.shown] = "is a timeline of other files in this list"
+        log.warning("%s: %s; left out", one_line(guess.shown, longest=1000), why)
         guesses.remove(guess)
     guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
-    dated = [at for guess in guesses if (at := guess.begin_ns()) is not None]
-    begin_ns = min(dated, default=0)
+    dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
+    begin_ns = min((at for at, _ in dated), default=0)
     knows = all(guess.host for guess in guesses)
     hosts = {guess.host if knows else guess.shown: guess.host or guess.shown for guess in guesses}
     sources = tuple(_source(guess, begin_ns, knows=knows) for guess in guesses)
     _tell(guesses)
+    _tell_far(dated)
     about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
     return Plan(about, sources, left_out, begin_ns, hosts=hosts, knows_hosts=knows)
 
@@ -187,3 +192,16 @@ def _tell(guesses: Sequence[_Guess]) -> None:
         log.warning("%s: %s; clock: %s", one_line(guess.shown, longest=300), rank, clock)
     if len(guesses) > _TOLD:
         log.warning("and %d more; all are in the timeline's own object", len(guesses) - _TOLD)
+
+
+def _tell_far(dated: Sequence[tuple[int, _Guess]]) -> None:
+    """Name the traces that are so far apart in time that a viewer loses digits of all times."""
+    middle = median_high([at for at, _ in dated]) if dated else 0
+    for at, guess in dated:
+        if abs(at - middle) > _EXACT_NS:
+            days = f"{abs(at - middle) / _DAY_NS:.0f} days {'before' if at < middle else 'after'}"
+            where = f"{one_line(guess.shown, longest=300)}: begins {days} the others"
+            why = (
+                "so viewers show all traces less exactly; if its clock was wrong, export without it"
+            )
+            log.warning("%s, %s", where, why)

@@ -1,7 +1,7 @@
 """Compares the clocks of hosts by the collectives in their traces, and chooses which to move.
 
 It compares hosts, never two processes of one host: these share a clock, and if their collectives
-seem to end at different times, a thread was late.
+seem to end at different times, a thread was late. All that a host has recorded moves together.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from rlprof_traces.clocks import Ends, host_clocks
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from rlprof_run import Sample
     from rlprof_timeline._merge import Moved
-    from rlprof_timeline._source import Plan, Trace
+    from rlprof_timeline._source import Plan, Source, Trace
+    from rlprof_timeline._spans import Slice
     from rlprof_traces.clocks import HostClock
 
 Align = Literal["auto", "collectives", "wall"]
@@ -44,18 +46,15 @@ class Check:
     def warnings(self) -> Iterator[str]:
         """Say how far off each clock is that disagrees and is not moved."""
         apart = [one for one in self.clocks if one.says_more and one.host not in self.moved]
-        for one in apart[:_TOLD]:
-            yield f"{self._far(one)}: {self._why(one)}"
-        if len(apart) > _TOLD:
-            yield f"and {len(apart) - _TOLD} more; all are in the timeline's own object"
+        return _first([f"{self._far(one)}: {self._why(one)}" for one in apart])
 
     def moves(self) -> Iterator[str]:
         """Say how far each clock is moved."""
-        for one in list(self.moved.values())[:_TOLD]:
+        words = []
+        for one in self.moved.values():
             drift = f", drifting {one.drift * 1e6:.1f} ppm" if one.drift else ""
-            yield f"{self._far(one)}{drift}: moved"
-        if len(self.moved) > _TOLD:
-            yield f"and {len(self.moved) - _TOLD} more are moved; all are in the timeline's object"
+            words.append(f"{self._far(one)}{drift}: moved")
+        return _first(words)
 
     def agreement(self) -> str:
         """Say how far apart the clocks seem that are not moved."""
@@ -102,6 +101,12 @@ class Check:
         return f"{step}they are of two hosts whose clocks disagree; {move}"
 
 
+def _first(words: Sequence[str]) -> Iterator[str]:
+    yield from words[:_TOLD]
+    if len(words) > _TOLD:
+        yield f"and {len(words) - _TOLD} more; all are in the timeline's own object"
+
+
 def time_of(ns: int) -> str:
     """Format a duration without its sign: `4.500 ms`, `12.3 s`, `341.1 days`."""
     for unit, size, least in _UNITS:
@@ -136,7 +141,7 @@ def _ends(read: Iterable[tuple[Trace, Moved]], align: Align) -> list[Ends]:
         if moved.meetings:
             together[trace.together].append((trace, moved))
     return [
-        Ends(trace.host, (key, nth), moved.meetings, _error_ns(moved))
+        Ends(trace.host, (key, nth), moved.meetings, (moved.clock and moved.clock.error_ns) or 0)
         for key, ones in together.items()
         for nth, window in enumerate(_at_once(ones, align))
         for trace, moved in window
@@ -165,5 +170,47 @@ def _at_once(ones: list[tuple[Trace, Moved]], align: Align) -> Iterator[list[tup
     yield found
 
 
-def _error_ns(moved: Moved) -> int:
-    return 0 if moved.clock is None else moved.clock.error_ns or 0
+def aligned(plan: Plan, read: Sequence[Moved], clocks: Mapping[str, HostClock]) -> Plan:
+    """Move everything on one of *clocks* to the clock of its reference.
+
+    A trace, which was *read* before, moves as a whole: by the lead of its clock at its middle.
+    """
+    left = iter(read)
+    sources = []
+    for source in plan.sources:
+        groups = []
+        for group in source.groups:
+            traces = tuple(_trace(trace, next(left), clocks) for trace in group.traces)
+            groups.append(attrs.evolve(group, traces=traces))
+        moved = attrs.evolve(source, groups=tuple(groups))
+        sources.append(_moved(moved, clocks.get(source.host)))
+    return attrs.evolve(plan, sources=tuple(sources))
+
+
+def _trace(trace: Trace, moved: Moved, clocks: Mapping[str, HostClock]) -> Trace:
+    clock = clocks.get(trace.host)
+    if clock is None or moved.earliest_ns is None:
+        return trace
+    ends = sorted(end_ns for _, end_ns, _ in moved.meetings)
+    at_ns = ends[len(ends) // 2] if ends else moved.earliest_ns
+    by_ns = clock.on_reference(at_ns) - at_ns
+    return attrs.evolve(trace, shift_ns=trace.shift_ns + by_ns)
+
+
+def _moved(source: Source, clock: HostClock | None) -> Source:
+    if clock is None:
+        return source
+    moved = clock.on_reference
+
+    def slices(left_out: Mapping[str, str]) -> list[Slice]:
+        return [
+            attrs.evolve(item, start_ns=moved(item.start_ns), end_ns=moved(item.end_ns))
+            for item in source.slices(left_out)
+        ]
+
+    def counters() -> Iterator[Sample]:
+        for sample in source.counters():
+            yield attrs.evolve(sample, time_ns=moved(sample.time_ns))
+
+    starts = tuple(map(moved, source.starts))
+    return attrs.evolve(source, starts=starts, slices=slices, counters=counters)

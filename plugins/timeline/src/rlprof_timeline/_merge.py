@@ -6,7 +6,6 @@ compressed in a separate process (`_pool.py`), and only one batch of each is in 
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import attrs
@@ -81,17 +80,11 @@ class Stretch:
 def move(group: Group, stretch: Stretch, path: Path) -> Part:
     """Move the traces of one group into the part *path*."""
     tracks = Tracks(group.title, group.first, group.pid, group.is_one)
-    was_collecting = gc.isenabled()
-    gc.disable()  # a hundred thousand events a batch, none of them in a cycle
-    try:
-        with path.open("wb") as file, Packed(file, fast=True) as stream:
-            items = [
-                _move_one(trace, prefix, stretch, tracks, stream.write)
-                for prefix, trace in enumerate(group.traces, group.prefix)
-            ]
-    finally:
-        if was_collecting:
-            gc.enable()
+    with path.open("wb") as file, Packed(file, fast=True) as stream:
+        items = [
+            _move_one(trace, prefix, stretch, tracks, stream.write)
+            for prefix, trace in enumerate(group.traces, group.prefix)
+        ]
     return Part(path, tuple(tracks.names()), tuple(items))
 
 

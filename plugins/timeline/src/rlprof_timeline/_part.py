@@ -35,15 +35,11 @@ def shown_part(timeline: Path) -> str:
 
 
 def _options(selection: Selection, opened_ns: int) -> Iterator[str]:
-    if selection.steps:
-        yield "--step " + ",".join(map(_steps, selection.steps))
-    for flag, words in (
-        ("--role", selection.roles),
-        ("--window", selection.windows),
-        ("--only", selection.only),
-    ):
-        if words:
-            yield f"{flag} {','.join(words)}"
+    steps = [_steps(one) for one in selection.steps]
+    words = ("--role", selection.roles), ("--window", selection.windows), ("--only", selection.only)
+    for flag, values in (("--step", steps), *words):
+        if values:
+            yield f"{flag} {','.join(values)}"
     for flag, at_ns in (("--from", selection.from_ns), ("--until", selection.until_ns)):
         if at_ns is not None:
             yield f"{flag} {(at_ns - opened_ns) / 1e9:.9g}"

@@ -37,7 +37,8 @@ _KEPT = 64 << 20
 
 def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Part]:
     """Move all groups into parts in *folder*, on all cores, and show the progress."""
-    sizes = [sum(_size(trace.path) for trace in group.traces) for group in groups]
+    paths = [[trace.path for trace in group.traces if trace.path.exists()] for group in groups]
+    sizes = [sum(path.stat().st_size for path in ones) for ones in paths]
     jobs = [(group, stretch, folder / f"{nth}.json.gz") for nth, group in enumerate(groups)]
     workers = min(len(jobs), _cores())
     if workers < 2 or sum(sizes) < _SMALL or not _can_be_copied():
@@ -62,18 +63,10 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
             process.join(_END_S)
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and callable(signal.getsignal(number)):  # also its handlers are his
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):  # also its handlers are his
             signal.signal(number, signal.SIG_DFL)
     Thread(target=_end_with, args=(multiprocessing.parent_process(),), daemon=True).start()
     with suppress(OSError, AttributeError):  # not glibc
@@ -109,7 +102,6 @@ def _can_be_copied() -> bool:
 
 
 def _cores() -> int:
-    try:
+    if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1
+    return os.cpu_count() or 1  # not Linux

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_run import unbroken
-from rlprof_timeline._ours import marked, of_captures
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
-from rlprof_timeline._spans import Slice, of_span, of_windows
+from rlprof_timeline._spans import Slice, marked, of_captures, of_span, of_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,6 +6,7 @@ nesting, and spans of asyncio tasks and threads do just that.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -65,12 +66,10 @@ def _fits(row: list[Slice], item: Slice) -> bool:
 
 
 def _by_row(slices: Iterable[Slice]) -> list[list[Slice]]:
-    found: list[list[Slice]] = []
+    found: defaultdict[int, list[Slice]] = defaultdict(list)
     for row, item in in_rows(slices):
-        if row == len(found):
-            found.append([])
         found[row].append(item)
-    return found
+    return [*found.values()]
 
 
 def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
@@ -87,7 +86,7 @@ def _trajectories(slices: Iterable[Slice]) -> list[list[Slice]]:
     for item in sorted(ours, key=_order):
         group = group_of.get(item.parent)
         if group is None and item.trajectory is not None:
-            if item.is_trajectory:
+            if item.name == f"trajectory {item.trajectory}":
                 groups.append(group := [])
             elif item.parent is not None and item.parent not in there:
                 group = open_ones.get(item.trajectory)
@@ -108,15 +107,12 @@ def _in_lanes(groups: list[list[Slice]]) -> list[list[list[Slice]]]:
         Slice("", "", group[0].start_ns, max(item.end_ns for item in group), {}, number)
         for number, group in enumerate(groups)
     ]
-    lanes: list[list[list[Slice]]] = []
+    lanes: defaultdict[int, defaultdict[int, list[Slice]]]
+    lanes = defaultdict(lambda: defaultdict(list))
     for lane, stretch in in_rows(stretches):
-        if lane == len(lanes):
-            lanes.append([])
         for row, item in in_rows(groups[stretch.id or 0]):
-            if row == len(lanes[lane]):
-                lanes[lane].append([])
             lanes[lane][row].append(item)
-    return lanes
+    return [[*rows.values()] for rows in lanes.values()]
 
 
 def _order(item: Slice) -> tuple[int, int, int]:

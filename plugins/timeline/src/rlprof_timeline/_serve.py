@@ -30,10 +30,7 @@ _TYPES = {
     ".css": "text/css",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript",
-    ".json": "application/json",
-    ".png": "image/png",
     ".wasm": "application/wasm",
-    ".woff2": "font/woff2",
 }
 """Types of a viewer's files; `mimetypes` would answer as the machine is configured."""
 
@@ -88,18 +85,12 @@ class _Request(BaseHTTPRequestHandler):
             self.send_header("Access-Control-Allow-Private-Network", "true")
         self.end_headers()
 
-    def do_POST(self) -> None:
-        self.send_error(HTTPStatus.METHOD_NOT_ALLOWED, "there is nothing to change here")
-
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")
         self.send_header("X-Content-Type-Options", "nosniff")
         for name, value in self.server.headers.items():
             self.send_header(name, value)
         super().end_headers()
-
-    def version_string(self) -> str:
-        return "rlprof"  # without the Python version: no page needs it
 
     def log_message(self, *_: object) -> None:
         """Write no log: the command prints what is worth a line."""

@@ -1,4 +1,8 @@
-"""The spans and windows of rlprof as slices."""
+"""The spans and windows of rlprof as slices, and the time that recording cost.
+
+Without slices of starts, stops and exports, a stop looks like slowness of the program, or of the
+ranks that wait for this one.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rlprof_run import CaptureResult, Process, Span
+
+
+LANE, EXPORTS = "rlprof", "rlprof exports"
+_LONGEST_S = 1e8
 
 
 @attrs.frozen
@@ -26,11 +34,6 @@ class Slice:
     """Its row has room below it."""
     trajectory: str | None = None
     """The trajectory it belongs to, in words."""
-
-    @property
-    def is_trajectory(self) -> bool:
-        """Whether it is a trajectory, not a part of one."""
-        return self.trajectory is not None and self.name == f"trajectory {self.trajectory}"
 
 
 def of_span(span: Span) -> Slice:
@@ -71,3 +74,53 @@ def of_windows(
         # A window that was never closed ends with the last sign of life.
         start, end = capture.opened_ns, capture.closed_ns or process.clocks[-1].realtime_ns
         yield Slice("windows", name, start, max(start, end), args)
+
+
+def of_captures(captures: Sequence[CaptureResult]) -> Iterator[Slice]:
+    """Draw the duration and delay of start, stop and export of each capture.
+
+    The slices of the lane `rlprof exports` cost the process nothing: a helper process exported.
+    """
+    for capture in captures:
+        args = {"window": capture.window.id, "target": str(capture.target)}
+        for lane, what, begin, end in _taken(capture):
+            if begin < end:
+                yield Slice(lane, f"rlprof: {capture.tool}.{what}", begin, end, args)
+
+
+def _taken(capture: CaptureResult) -> Iterator[tuple[str, str, int, int]]:
+    """Yield lane, name, begin and end in epoch ns."""
+    opened, closed, exported = capture.opened_ns, capture.closed_ns, capture.exported_ns
+    yield LANE, "start is late", opened - _ns(capture.late_start_s), opened
+    if capture.started_ns is not None:
+        yield LANE, "start", opened, capture.started_ns
+    if closed is not None:
+        stopping = closed - _ns(capture.stop_s)
+        yield LANE, "stop is late", stopping - _ns(capture.late_stop_s), stopping
+        yield LANE, "stop", stopping, closed
+    if exported is not None:
+        yield EXPORTS, "export", exported - _ns(capture.export_s), exported
+
+
+def _ns(seconds: float | None) -> int:
+    """Return nanoseconds; a damaged manifest may say anything."""
+    return round(seconds * 1e9) if seconds is not None and 0 < seconds < _LONGEST_S else 0
+
+
+def marked(
+    slices: Iterable[Slice], captures: Iterable[CaptureResult], last_ns: int
+) -> Iterator[Slice]:
+    """Mark each step with what was recorded of it, and by which tools.
+
+    A capture lasts from before its start until after its stop, or until *last_ns*.
+    """
+    stretches = [
+        (one.opened_ns, one.closed_ns or last_ns, f"{one.tool} {one.window.id}")
+        for one in captures
+        if one.started_ns is not None
+    ]
+    for item in slices:
+        start, end = (item.start_ns, item.end_ns) if item.lane == "steps" else (0, 0)
+        tools = [words for begin, over, words in stretches if begin < end and start < over]
+        args = {**item.args, "recorded": ", ".join(dict.fromkeys(tools))}
+        yield attrs.evolve(item, args=args) if tools else item

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TIMELINE = "exports/timeline.json.gz"
-_ARCHIVES = (".tar", ".zip")
-_ENDINGS = (".json", ".gz", ".pftrace", ".perfetto-trace", *_ARCHIVES)
+_ENDINGS = (".json", ".gz", ".pftrace", ".perfetto-trace", ".tar", ".zip")
 _UNPACKED = 10
 """The size of a trace is about this times its size in gzip. The last four bytes of a gzip file have
 the size of the last member only, and a timeline has many."""

@@ -218,11 +218,7 @@ def _port(text: str) -> int:
 
 
 def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:.0f} B"
 
 
 def _say(words: str) -> None:

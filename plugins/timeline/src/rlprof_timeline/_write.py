@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError, one_line
-from rlprof_timeline._aligned import aligned
-from rlprof_timeline._meetings import checked
+from rlprof_timeline._meetings import aligned, checked
 from rlprof_timeline._merge import Group, Stretch
 from rlprof_timeline._pool import move_all
 from rlprof_timeline._progress import say
