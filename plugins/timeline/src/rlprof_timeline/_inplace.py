@@ -109,10 +109,8 @@ class _Batch(Layout):
             return True
         first, last = f'"ph":"{shape.phase:c}",'.encode(), f'"id":{to.prefix}'.encode()
         size = shape.second + len('"id": ') - len("\n  {")
-        run = f"V{size}"
-        at = self.starts[alike.events] + len("\n  {")
-        new = np.frombuffer(first + last.rjust(size - len(first)), run)
-        self.runs(run, size)[at] = new
+        new = np.frombuffer(first + last.rjust(size - len(first)), f"V{size}")
+        self.runs(f"V{size}", size)[self.starts[alike.events] + len("\n  {")] = new
         return True
 
     def _meet(self, alike: Alike, ns: Any, to: Place) -> None:

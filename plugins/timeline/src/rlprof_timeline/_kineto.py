@@ -7,9 +7,10 @@ event is decoded. Separate from `_inplace.py`, which moves the events found here
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from rlprof_timeline._decimals import are_numbers, microseconds
 
@@ -30,7 +31,7 @@ _ORDERS = {
     "i": "ph cat s name pid tid ts",
 }
 """The members of events that are found here, by phase; an optional one may follow."""
-_KEYS = json.JSONDecoder(object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _EVENT = re.compile(
     rb'\n  \{\n    "ph": "(?P<ph>.)",\s+(?:"id": |"cat": ".*?",\s+(?:"s": "(?P<s>.)",)?)'
     rb'.*?,(?P<pid>\s{1,9})"pid": \d{1,7},(?P<tid>\s{1,9})"tid": \d{1,7},(?P<ts>\s{1,9})"ts": '
@@ -103,7 +104,7 @@ class Layout:
         self.words = self.runs("<u8", 8)
         """The eight bytes from any byte on, as one number."""
         self.lines = np.flatnonzero(self.bytes == ord("\n"))
-        third = self._behind_feeds(3)
+        third, fifth = (self.bytes[n:].take(self.lines, mode="clip") for n in (3, 5))
         self.opens = np.flatnonzero(third == ord("{"))
         """The numbers of the lines with which events open."""
         is_close = third == ord("}")
@@ -111,12 +112,9 @@ class Layout:
         self.closes = np.append(self.opens[1:] - 1, last)
         self.is_paired = len(self.opens) == np.count_nonzero(is_close) == len(self.closes) > 0
         self.starts = self.lines[self.opens]
-        is_member = (self._behind_feeds(5) == ord('"')).view(np.uint8)
+        is_member = (fifth == ord('"')).view(np.uint8)
         self.members = np.add.reduceat(is_member, self.opens, dtype=np.uint8)
         """How many lines of each event begin with a member."""
-
-    def _behind_feeds(self, size: int) -> Any:
-        return self.bytes[size:].take(self.lines, mode="clip")
 
     def runs(self, kind: str, size: int) -> Any:
         """View the text as an overlapping run of *size* bytes from each byte on."""
@@ -127,13 +125,10 @@ class Layout:
         if not self.is_paired:
             return False
         ends = self.lines[self.closes]
-        return (
-            bool((self.starts[1:] - ends[:-1] == len(_CLOSE) + 1).all())
-            and bool(self.stands(self.starts, _OPEN).all())
-            and bool(self.stands(ends, _CLOSE).all())
-            and not self.text[: self.starts[0]].strip()
-            and not self.text[ends[-1] + len(_CLOSE) : self.size].strip()
-        )
+        is_ours = self.stands(self.starts, _OPEN).all() and self.stands(ends, _CLOSE).all()
+        is_ours &= (self.starts[1:] - ends[:-1] == len(_CLOSE) + 1).all()
+        others = self.text[: self.starts[0]] + self.text[ends[-1] + len(_CLOSE) : self.size]
+        return bool(is_ours) and not others.strip()
 
     def stands(self, at: Any, text: bytes) -> Any:
         """Say where *text*, of eight bytes at most, is at a place."""
@@ -151,12 +146,12 @@ class Layout:
         left = self.np.arange(len(self.opens))
         while len(left) and most:
             shape = shape_of(self.event(left[0]))
-            is_it = None if shape is None else self._fits(shape, left)
-            if is_it is None or not is_it[0][0]:
+            is_it, found = self._fits(shape, left) if shape else (left < 0, None)
+            if found and is_it[0]:
+                yield found
+                left = left[~is_it]
+            else:
                 left, most = left[1:], most - 1
-                continue
-            yield is_it[1]
-            left = left[~is_it[0]]
 
     def _fits(self, shape: Shape, left: Any) -> tuple[Any, Alike]:
         """Return which of *left* have this shape, and these."""
@@ -225,28 +220,26 @@ def shape_of(event: bytes) -> Shape | None:
     if found is None:
         return None
     phase = found["ph"].decode("latin-1")
-    keys, _ = _KEYS.raw_decode(event.decode("utf-8", "replace"), len("\n  "))
+    keys = [*_MEMBERS(event)]
     if " ".join(keys[:7]) != _ORDERS.get(phase) or keys[7:] not in ([], ["args"], ["bp"]):
         return None
     is_odd = int(found["us"]) > _LATEST_US or (phase == "i" and found["s"] != b"t")
     if is_odd or (phase == "X" and not found[0].endswith(b'"dur": ')):
         return None
-    lines = [(one.start(), one[1]) for one in _LINE.finditer(event)]
-    members = [(nth, text) for nth, (_, text) in enumerate(lines) if text]
+    lines = [*_LINE.finditer(event)]
     ts = found.end("ts")
     line = event.count(b"\n", 0, ts) - 1
-    is_first = lines[line][0] + len("\n    ") == ts
+    is_first = lines[line].start() + len("\n    ") == ts
     if not is_first and not found["end"].startswith(b",\n"):
         return None
-    head = event.index(b'"', _PHASE_AT + 2)
     return Shape(
         ord(phase),
-        tuple((nth, _word(text[:8])) for nth, text in members),
+        tuple((nth, _word(one[1][:8])) for nth, one in enumerate(lines) if one[1]),
         line,
         is_first,
         (*(len(found[key]) for key in ("pid", "tid", "ts")), max(0, len(found["end"]) - 1)),
         found["us"],
         event[found.end("us") + 4],
-        head,
+        event.index(b'"', _PHASE_AT + 2),
         found.start("s") - len('"s": "') if phase == "i" else 0,
     )
