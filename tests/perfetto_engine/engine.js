@@ -12,8 +12,6 @@
 const fs = require('node:fs');
 const path = require('node:path');
 
-// ------------------------------------------------------------------ protobuf
-
 // The numbers of trace_processor.proto, as far as they are used here.
 const STREAM_MESSAGE = 1;
 const RPC = {seq: 1, request: 2, invalidRequest: 4, fatalError: 5};
@@ -34,13 +32,10 @@ function encodeVarint(number) {
   return Buffer.from(bytes);
 }
 
-function varintField(id, number) {
-  return Buffer.concat([encodeVarint(id * 8 + WIRE.varint), encodeVarint(number)]);
-}
-
-function bytesField(id, data) {
-  return Buffer.concat([encodeVarint(id * 8 + WIRE.bytes), encodeVarint(data.length), data]);
-}
+const varintField = (id, number) =>
+  Buffer.concat([encodeVarint(id * 8 + WIRE.varint), encodeVarint(number)]);
+const bytesField = (id, data) =>
+  Buffer.concat([encodeVarint(id * 8 + WIRE.bytes), encodeVarint(data.length), data]);
 
 // Returns [value, next position]; the value is a BigInt because SQL integers have 64 bits.
 function decodeVarint(data, start) {
@@ -81,22 +76,16 @@ function takeBytes(data, start, size) {
   return [data.subarray(start, end), end];
 }
 
-function unpackVarints(data) {
-  const values = [];
+function* unpackVarints(data) {
   for (let at = 0, value; at < data.length;) {
     [value, at] = decodeVarint(data, at);
-    values.push(value);
+    yield value;
   }
-  return values;
 }
 
-function unpackDoubles(data) {
-  const values = [];
-  for (let at = 0; at < data.length; at += 8) values.push(data.readDoubleLE(at));
-  return values;
+function* unpackDoubles(data) {
+  for (let at = 0; at < data.length; at += 8) yield data.readDoubleLE(at);
 }
-
-// ------------------------------------------------------------------- browser
 
 // The engine loads its .wasm with a synchronous request, as only web workers may.
 function fileRequest(web) {
@@ -129,8 +118,6 @@ async function startWorker(web, port) {
   await new Promise(setImmediate);
   self.onmessage({data: port});
 }
-
-// -------------------------------------------------------------------- engine
 
 class Engine {
   static async start(web) {
@@ -210,8 +197,8 @@ function throwError(result, kind) {
 function* cellsOf(batch) {
   const parts = new Map(fieldsOf(batch));
   const part = (id) => parts.get(id) ?? Buffer.alloc(0);
-  const varints = unpackVarints(part(BATCH.varints)).values();
-  const doubles = unpackDoubles(part(BATCH.doubles)).values();
+  const varints = unpackVarints(part(BATCH.varints));
+  const doubles = unpackDoubles(part(BATCH.doubles));
   const strings = String(part(BATCH.strings)).split('\0').values();
   for (const type of unpackVarints(part(BATCH.types))) {
     switch (Number(type)) {
@@ -229,8 +216,6 @@ function doubleToJson(number) {
   const text = String(number);
   return /^-?\d+$/.test(text) ? `${text}.0` : text;
 }
-
-// ---------------------------------------------------------------------- main
 
 // Cells are JSON already: JSON.stringify would round integers beyond 2^53.
 function resultToJson([name, {columns, cells}]) {

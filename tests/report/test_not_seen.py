@@ -26,27 +26,20 @@ def fleet_of(path, *, world):
     return folder.write(path, until=12)
 
 
-def test_what_a_hidden_rank_takes_is_a_finding(tmp_path):
-    """A phase that outlasts the only member with spans is named, and so is the other member."""
-    analysis = analyse(rlprof.read(fleet_of(tmp_path / "run", world=2)))
+def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
+    """A member without spans may take it, and is named; where all have spans, the driver does."""
+    two = analyse(rlprof.read(fleet_of(tmp_path / "two", world=2)))
+    one = analyse(rlprof.read(fleet_of(tmp_path / "one", world=1)))
 
-    (finding,) = analysis.findings
-    assert finding.cause == "hidden"
-    assert finding.title.startswith("0.60 s of log_prob pass after actor 0 is done; ")
-    assert (finding.seconds, finding.bound_s) == (pytest.approx(0.6), pytest.approx(0.66))
-    assert "--role actor --rank all --phase log_prob" in finding.command
-    assert analysis.verdict.count("actor 1 writes no spans") == 1
-
-
-def test_a_driver_that_goes_on_alone_is_a_finding(tmp_path):
-    """Where all members have spans, nobody is called hidden and there is nothing to record."""
-    analysis = analyse(rlprof.read(fleet_of(tmp_path / "run", world=1)))
-
-    (finding,) = analysis.findings
-    assert finding.cause == "driver"
-    assert finding.title.endswith("after actor 0 is done, the last member with spans.")
-    assert finding.command == ""
-    assert "writes no spans" not in analysis.verdict
+    (hidden,), (alone,) = two.findings, one.findings
+    assert (hidden.cause, alone.cause) == ("hidden", "driver")
+    assert hidden.title.startswith("0.60 s of log_prob pass after actor 0 is done; ")
+    assert (hidden.seconds, hidden.bound_s) == (pytest.approx(0.6), pytest.approx(0.66))
+    assert "--role actor --rank all --phase log_prob" in hidden.command
+    assert two.verdict.count("actor 1 writes no spans") == 1
+    assert alone.title.endswith("after actor 0 is done, the last member with spans.")
+    assert alone.command == ""
+    assert "writes no spans" not in one.verdict
 
 
 def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
@@ -62,16 +55,24 @@ def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
 
 
 def test_lost_spans_are_named(tmp_path):
-    """A rank whose span file is gone is in the verdict, its file in the notes."""
+    """So is a rank that left no file at all, but nobody in a run that has just begun."""
     path = make_torchrun(tmp_path / "run", steps=4)
     (lost,) = (path / "spans").glob("trainer-2-*")
     lost.unlink()
-
     analysis = analyse(rlprof.read(path))
+    header = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**header, "expected": {"trainer": "all"}}))
+    next((path / "manifest").glob("trainer-2-*")).unlink()
+    nothing = analyse(rlprof.read(path))
+    young = make_torchrun(tmp_path / "young", steps=1, ended=False)
+    next((young / "spans").glob("trainer-2-*")).unlink()
 
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
     assert analysis.notes[0] == f"spans/{lost.name} is not there: spans of trainer 2 are missing."
     assert analysis.verdict.startswith(f"Cannot tell for sure: {analysis.notes[0]} ")
+    assert "trainer 2 writes no spans" in nothing.verdict
+    assert nothing.notes[0] == "trainer 2/4: expected, and no manifest is there."
+    assert "writes no spans" not in analyse(rlprof.read(young)).verdict
 
 
 def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
@@ -118,28 +119,6 @@ def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
     assert analysis.verdict.startswith("A step takes ")
 
 
-def test_ranks_of_a_run_that_has_just_begun_are_not_called_silent(tmp_path):
-    """A rank that may not have written its first spans yet is not in the verdict."""
-    path = make_torchrun(tmp_path / "run", steps=1, ended=False)
-    next((path / "spans").glob("trainer-2-*")).unlink()
-
-    assert "writes no spans" not in analyse(rlprof.read(path)).verdict
-
-
-def test_a_rank_that_left_nothing_is_named(tmp_path):
-    """A rank that the config asks for and that has no file is in the verdict and the notes."""
-    path = make_torchrun(tmp_path / "run", steps=4)
-    header = json.loads((path / "run.json").read_text())
-    (path / "run.json").write_text(json.dumps({**header, "expected": {"trainer": "all"}}))
-    for file in path.glob("*/trainer-2-*"):
-        file.unlink()
-
-    analysis = analyse(rlprof.read(path))
-
-    assert "trainer 2 writes no spans" in analysis.verdict
-    assert analysis.notes[0] == "trainer 2/4: expected, and no manifest is there."
-
-
 def record(path, late):
     """Add a window of backward in step 5 of two ranks; rank *late* comes last to its collective."""
     window = {"start_step": 5, "end_step": 6, "phase": "backward", "occurrence": 0}
@@ -171,16 +150,6 @@ def of_meeting(path, **more):
     ]
 
 
-def test_ranks_that_meet_are_to_be_recorded_in_one_step(tmp_path):
-    """No time says who is late; the line to paste has a step, so that all ranks record the same."""
-    path = make_torchrun(tmp_path / "run")
-
-    (told,) = of_meeting(path)
-
-    command = "--role trainer --rank all --phase backward --at 7 --tool torch"
-    assert told == f"Record it once: rlprof capture {tmp_path} {command}"
-
-
 @pytest.mark.parametrize(
     ("late", "told"),
     [
@@ -188,9 +157,12 @@ def test_ranks_that_meet_are_to_be_recorded_in_one_step(tmp_path):
         (None, "Nor do the traces of 5/backward: they hold no shared collective."),
     ],
 )
-def test_what_was_recorded_is_not_asked_for_again(late, told, tmp_path):
-    """Once several ranks have recorded the phase, the note says what their traces tell."""
+def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_path):
+    """No time says who is late: the line to paste has a step; then the note says what traces do."""
     path = make_torchrun(tmp_path / "run", ranks=2)
+    command = "--role trainer --rank all --phase backward --at 7 --tool torch"
+    assert of_meeting(path) == [f"Record it once: rlprof capture {tmp_path} {command}"]
+
     record(path, late)
 
     assert of_meeting(path) == [told]

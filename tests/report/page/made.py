@@ -4,41 +4,8 @@ from __future__ import annotations
 
 import random
 
-from rlprof_report.device import (
-    CaptureDevice,
-    Device,
-    Idle,
-    LateRank,
-    MemoryPeak,
-    RequestTimes,
-    RoleDevice,
-    Temporal,
-    TopName,
-)  # fmt: skip
-from rlprof_report.values import (
-    Analysis,
-    Bubble,
-    Clean,
-    Counter,
-    Definition,
-    Finding,
-    Flow,
-    Help,
-    Lane,
-    Late,
-    Overlap,
-    PathPart,
-    PhaseSummary,
-    PhaseTime,
-    Ranks,
-    RankTable,
-    Replica,
-    Rollout,
-    Score,
-    Stage,
-    Step,
-    Touch,
-)  # fmt: skip
+from rlprof_report import device as d
+from rlprof_report import values as v
 
 PHASES = {"weight_sync": 1.5, "rollout": 62.0, "ref_log_prob": 3.6, "update_actor": 13.0}
 
@@ -65,11 +32,11 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
     clean = tuple(step for step in all_steps if step.state == "clean")
     median = sorted(step.seconds for step in clean)[len(clean) // 2] if clean else None
     slow = max(clean, key=lambda step: step.seconds, default=None)
-    return Analysis(
+    return v.Analysis(
         run=f"runs/{odd('grpo')}", run_id=odd("20261123-grpo-7b"), state="ended",
         epoch_ns=1_795_440_000_000_000_000, leader=odd("driver-0-node"), whose=odd("driver"),
         steps=tuple(all_steps),
-        clean=Clean(
+        clean=v.Clean(
             tuple(step.step for step in clean),
             {
                 state: tuple(step.step for step in all_steps if step.state == state)
@@ -78,11 +45,11 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
             median,
         ),
         phases=tuple(
-            PhaseSummary(name, usual, usual * 1.1, usual / 80, 5, 0.2)
+            v.PhaseSummary(name, usual, usual * 1.1, usual / 80, 5, 0.2)
             for name, usual in names.items()
         ),
         findings=(
-            Finding(
+            v.Finding(
                 "tail", odd("The last 5 % of trajectories hold step 7 up by 26.6 s."),
                 (odd("They write 2.5 times as many tokens."), "Replicas wait 31 % of slot time."),
                 26.6, 26.6, 0.4, (slow.step,), (odd("trajectory 7-113"), "replica 2"),
@@ -92,16 +59,18 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
         verdict=odd("Step 7 took 83 s, 27 s more than its neighbours: a long tail held it up."),
         ranks=tuple(_table(rnd, name, all_steps, ranks, odd) for name in list(names)[2:]),
         scores=tuple(
-            Score(odd("actor"), list(names)[3], rank, rnd.uniform(0.7, 1), rnd.uniform(0.8, 1))
+            v.Score(odd("actor"), list(names)[3], rank, rnd.uniform(0.7, 1), rnd.uniform(0.8, 1))
             for rank in range(min(ranks, 40))
         ),
-        lanes=tuple(Lane(f"{title}-h", title, tuple(bars)) for title, bars in lanes.items()),
+        lanes=tuple(v.Lane(f"{title}-h", title, tuple(bars)) for title, bars in lanes.items()),
         touches=(
-            Touch("start", odd("actor 0"), odd("torch"), "3/rollout", 0.5, 1.4, "driver 0-h"),
+            v.Touch("start", odd("actor 0"), odd("torch"), "3/rollout", 0.5, 1.4, "driver 0-h"),
         ),
         cost_s=1.8, cost_note="Recorded steps take 1.2 s longer (0.4 to 2.0).",
         counters=tuple(
-            Counter(odd(f"actor {rank}"), name, "", times, tuple(rnd.random() * top for _ in times))
+            v.Counter(
+                odd(f"actor {rank}"), name, "", times, tuple(rnd.random() * top for _ in times)
+            )
             for name, top in (("rss_bytes", 2e9), ("device0_busy", 1.0), ("requests_running", 48))
             for rank in range(min(ranks, 12 if name == "rss_bytes" else 3))
             for times in [tuple(float(second) for second in range(0, 200, 2))]
@@ -114,8 +83,8 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
         clocks="Two hosts, by measured offsets: at most 1.1 ms apart.",
         notes=(odd("2 lines of spans/actor-3.jsonl could not be read"),),
         definitions=tuple(
-            Definition(number, odd(f"figure {number}"), "spans", odd("its formula"), "clean steps")
-            for number in range(1, 21)
+            v.Definition(n, odd(f"figure {n}"), "spans", odd("its formula"), "clean steps")
+            for n in range(1, 21)
         ),
         device=_device(odd),
     )  # fmt: skip
@@ -126,27 +95,27 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
     phases, begin = [], at
     for place, (name, usual) in enumerate(names.items()):
         took = usual * rnd.uniform(0.9, 1.1) * (1.4 if slow and place == 1 else 1)
-        phases.append(PhaseTime(name, took, begin, begin + took))
+        phases.append(v.PhaseTime(name, took, begin, begin + took))
         begin += took
     state = {1: "warm-up", 3: "recorded", 4: "touched"}.get(number, "clean")
     rolled = phases[1]
     end = rolled.seconds
-    return Step(
+    return v.Step(
         number, at, begin + 0.1 - at, state, tuple(phases), 0.1,
-        overlaps=(Overlap(phases[2].name, phases[3].name, 0.0),),
+        overlaps=(v.Overlap(phases[2].name, phases[3].name, 0.0),),
         ranks=tuple(
-            Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds * 0.95,
+            v.Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds * 0.95,
                   phase.seconds, 5, "actor-5", 0.4, 0.5, meets=phase is phases[2])
             for phase in phases[2:]
         ),
-        frontier=tuple(Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),
-        rollout=Rollout(
+        frontier=tuple(v.Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),
+        rollout=v.Rollout(
             rolled.name, rolled.start_s, rolled.end_s, 256, 480, 200_000, 200_000 / end,
             {"p50": end * 0.4, "p90": end * 0.6, "p99": end * 0.9, "max": end},
             {"0.9": end * 0.4, "0.95": end * 0.3, "0.99": end * 0.1}, end * 0.35,
-            Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
+            v.Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
             tuple(
-                Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),
+                v.Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),
                         0.55, 0.01, 0.04, 0.05, 0.3 - 0.04 * at, 0.05 + 0.04 * at)
                 for at in range(replicas)
             ),
@@ -158,14 +127,14 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
             preemptions=3, tools_by_name={odd("python"): 130.0, odd("search"): 24.0},
         ),
         path=(
-            *(PathPart(phase.name, phase.start_s, phase.end_s, odd("rank 5")) for phase in phases),
-            PathPart("between phases", begin, begin + 0.1),
+            *(v.PathPart(one.name, one.start_s, one.end_s, odd("rank 5")) for one in phases),
+            v.PathPart("between phases", begin, begin + 0.1),
         ),
-        helps=(Help("tail", end * 0.3, odd("the last 5 % end with the others, nothing else slows")),
-               Help("slowest rank", 0.4, "the median rank's work is what it would do")),
-        flow=Flow(0.2, 0.3, 0.5, {"p50": 1.0, "p99": 2.0}, odd("Move devices to the trainer."))
+        helps=(v.Help("tail", end * 0.3, odd("the last 5 % end with the others, nothing slows")),
+               v.Help("slowest rank", 0.4, "the median rank's work is what it would do")),
+        flow=v.Flow(0.2, 0.3, 0.5, {"p50": 1.0, "p99": 2.0}, odd("Move devices to the trainer."))
         if slow else None,
-        bubbles=(Bubble(odd("actor"), "waits for rollout", 900.0),), tokens=200_000,
+        bubbles=(v.Bubble(odd("actor"), "waits for rollout", 900.0),), tokens=200_000,
     )  # fmt: skip
 
 
@@ -177,23 +146,23 @@ def _table(rnd, name, steps, ranks, odd):
         )
         for rank in range(ranks)
     )
-    return RankTable(odd("actor"), name, tuple(range(ranks)), tuple(s.step for s in steps), rows)
+    return v.RankTable(odd("actor"), name, tuple(range(ranks)), tuple(s.step for s in steps), rows)
 
 
 def _device(odd):
-    time = Temporal(10.0, 6.0, 2.5, 0.5, 1.5, 1.2, 0.3)
+    time = d.Temporal(10.0, 6.0, 2.5, 0.5, 1.5, 1.2, 0.3)
     top = tuple(
-        TopName(odd(f"ampere_bf16_s16816gemm_{at}"), 3.0 - at, 100, 0.03, 0.3, "compute")
+        d.TopName(odd(f"ampere_bf16_s16816gemm_{at}"), 3.0 - at, 100, 0.03, 0.3, "compute")
         for at in range(3)
     )
-    peaks = (MemoryPeak("cuda:0", 40_000_000_000, 60_000_000_000, None),)
-    idle = Idle(0.8, 0.5, 0.1, 0.1)
-    return Device(
+    peaks = (d.MemoryPeak("cuda:0", 40_000_000_000, 60_000_000_000, None),)
+    idle = d.Idle(0.8, 0.5, 0.1, 0.1)
+    return d.Device(
         "rlprof",
-        (CaptureDevice("traces/a.json.gz", "7/update_actor", odd("actor 0"), odd("actor"), 0, None,
-                       "torch", "", 900, 4000, 3, 0, time, idle, top, top, peaks),),
-        (RoleDevice(odd("actor"), 1, time, idle, top, top, peaks),),
-        (LateRank(odd("actor"), "7/update_actor", 5, 1.2, 30, 33, 1e-5),),
-        (RequestTimes(odd("replica 0"), "rollout", 0, 40, 38, 0.1, 4.0, 0.2, 4.2, None),),
+        (d.CaptureDevice("traces/a.json.gz", "7/update_actor", odd("actor 0"), odd("actor"), 0,
+                         None, "torch", "", 900, 4000, 3, 0, time, idle, top, top, peaks),),
+        (d.RoleDevice(odd("actor"), 1, time, idle, top, top, peaks),),
+        (d.LateRank(odd("actor"), "7/update_actor", 5, 1.2, 30, 33, 1e-5),),
+        (d.RequestTimes(odd("replica 0"), "rollout", 0, 40, 38, 0.1, 4.0, 0.2, 4.2, None),),
         (odd("traces/b.json.gz: is cut in the middle"),),
     )  # fmt: skip
