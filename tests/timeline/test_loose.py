@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BASE = NOW - 1_000_000_000
+RANK_3 = {"rank": 3, "world_size": 8}
 
 
 @pytest.fixture(name="folder")
@@ -44,7 +45,7 @@ def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
 
 
 def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
-    """Absolute microseconds, a base before the events and one behind them stand at their times."""
+    """A base before or behind the events, or none; what has no date stands at the beginning."""
     absolute = f'{{"ph": "X", "name": "2023", "pid": 1, "tid": 1, "ts": {NOW // 1000}, "dur": 1}}'
     exact = one("2024", NOW + 1_001, "kineto before")
     late = one("late 2024", 1_000_002_002, "kineto before")
@@ -55,15 +56,18 @@ def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
         gzip.compress(document([late], {}, f',\n  "baseTimeNanoseconds": {BASE}\n'))
     )
     (folder / "d.json").write_bytes(document([now], {"baseTimeNanoseconds": BASE}))
+    (folder / "e.json").write_bytes(document([one("undated", 77_000)], {}))
 
     written = laid(folder, tmp_path / "out")
 
     times = {event["name"]: written.epoch_ns(event) - NOW for event in written.events}
-    assert times == {"2023": 0, "2024": 1_001, "late 2024": 2_002, "now": 3_003}
+    assert times == {"2023": 0, "2024": 1_001, "late 2024": 2_002, "now": 3_003, "undated": 0}
     assert 0 < NOW - written.about["epoch_ns"] <= 2_000
     clocks = [source["clock"] for source in written.about["sources"]]
     base = "baseTimeNanoseconds of Kineto"
-    assert clocks == ["epoch microseconds", "epoch microseconds", base, base]
+    assert clocks[:4] == ["epoch microseconds", "epoch microseconds", base, base]
+    told = "its times have no date: laid at the beginning of the others"
+    assert written.about["sources"][4]["problems"][0] == told
 
 
 def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, caplog) -> None:
@@ -92,27 +96,10 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, ca
     ]
 
 
-def test_times_without_a_date_are_laid_at_the_beginning(folder, tmp_path) -> None:
-    """A trace whose clock nobody knows is shown, and said to be out of its time."""
-    (folder / "dated.json").write_bytes(document([one("d", 0)], {"baseTimeNanoseconds": NOW}))
-    (folder / "undated.json").write_bytes(document([one("u", 77_000)], {}))
-
-    written = laid(folder, tmp_path / "out")
-
-    assert written.epoch_ns(written.named("u")) == NOW
-    (source,) = [one for one in written.about["sources"] if one["file"] == "undated.json"]
-    assert source["problems"][0] == "its times have no date: laid at the beginning of the others"
-
-
 @pytest.mark.parametrize(
     ("file", "head", "whose", "by"),
     [
-        (
-            "x.json",
-            {"distributedInfo": {"rank": 3, "world_size": 8}},
-            "rank 3/8",
-            "distributedInfo",
-        ),
+        ("x.json", {"distributedInfo": RANK_3}, "rank 3/8", "distributedInfo"),
         ("actor_rank12_step3.json", {}, "rank 12", "its name"),
         ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
         ("frank5.json", {}, "", ""),

@@ -33,10 +33,12 @@ def meet(process: ProcessBuilder, late_ns: int = 0, layout: str = "kineto", **ki
     process.trace(UPDATE, [LAYOUTS[layout](event) for event in events], NOW)
 
 
-def two_hosts(run: RunBuilder, late_ns: int = APART_NS, **kinds) -> ProcessBuilder:
+def two_hosts(
+    run: RunBuilder, late_ns: int = APART_NS, host: str = "node-1", **kinds
+) -> ProcessBuilder:
     """Let two ranks meet, each on a host of its own; return the second."""
     meet(run.process(rank=0, host="node-0"), **kinds)
-    second = run.process(rank=1, host="node-1")
+    second = run.process(rank=1, host=host)
     second.span("step", "step 1 of node-1", NOW + late_ns, NOW + late_ns + 100 * MS, step=1)
     meet(second, late_ns, **kinds)
     return second
@@ -103,56 +105,46 @@ def test_eight_hosts_stand_on_one_clock(tmp_path, caplog) -> None:
     assert caplog.messages == []
 
 
-def test_processes_of_one_host_are_never_compared(run, write, caplog) -> None:
-    """They share a clock: where their collectives end apart, a thread was late."""
-    for rank in range(2):
-        meet(run.process(rank=rank), APART_NS * rank)
-
-    written = write()
-
-    assert written.about["check"] == {"clocks": []}
-    assert caplog.messages == []
-
-
 @pytest.mark.parametrize(
-    "kinds", [{"count": 7}, {"name": "gloo:broadcast"}, {"name": "nccl:all_reduce"}]
+    "kinds",
+    [{"count": 7}, {"name": "gloo:broadcast"}, {"name": "nccl:all_reduce"}, {"host": "node-0"}],
 )
-def test_little_is_no_ground_for_a_claim(run, write, kinds) -> None:
-    """Neither a handful of collectives, nor those that do not end for all at once, nor launches."""
+def test_little_is_no_ground_for_a_claim(run, write, caplog, kinds) -> None:
+    """Neither a handful of collectives, nor launches, nor late threads of one host."""
     two_hosts(run, **kinds)
 
     written = write()
 
     assert written.about["check"] == {"clocks": []}
     assert begin(written, "step 1 of node-1") == APART_NS
-
-
-def test_clocks_that_agree_are_left_alone(run, tmp_path, caplog, capsys) -> None:
-    """What the wire and a late thread may take is printed, and taken out on demand only."""
-    two_hosts(run, 300_000)
-
-    written = Written(run.export(tmp_path / "out"))
-    asked = Written(run.export(tmp_path / "asked", align="collectives"))
-
-    assert begin(written, "step 1 of node-1") == 300_000
-    assert begin(asked, "step 1 of node-1") == 0
     assert caplog.messages == []
-    assert "collectives of 2 hosts end within 0.300 ms" in capsys.readouterr().out
 
 
-def test_wall_clocks_are_kept_on_demand(run, tmp_path, caplog) -> None:
-    """Then a host that disagrees is told, and nothing is moved."""
-    two_hosts(run)
+@pytest.mark.parametrize(
+    ("late_ns", "align", "shown_ns", "told"),
+    [
+        (300_000, "auto", 300_000, ""),
+        (300_000, "collectives", 0, ""),
+        (
+            APART_NS,
+            "wall",
+            APART_NS,
+            "the clocks of the hosts disagree, and the timeline with them",
+        ),
+    ],
+)
+def test_clocks_are_moved_only_with_reason(
+    run, tmp_path, caplog, capsys, *, late_ns, align, shown_ns, told
+) -> None:
+    """What a wire and a late thread may take is taken out on demand; `wall` moves nothing."""
+    two_hosts(run, late_ns)
 
-    written = Written(run.export(tmp_path / "out", align="wall"))
+    written = Written(run.export(tmp_path / "out", align=align))
 
-    assert begin(written, "step 1 of node-1") == APART_NS
-    (told,) = caplog.messages
-    assert told == (
-        "node-1: its 10 collectives end 4.500 ms after those of node-0, give or take 1.004 ms: "
-        "the clocks of the hosts disagree, and the timeline with them; to move it: "
-        "--align collectives"
-    )
+    assert begin(written, "step 1 of node-1") == shown_ns
+    assert [words.count(told) for words in caplog.messages] == [1] * bool(told)
+    if align == "auto":
+        assert "collectives of 2 hosts end within 0.300 ms" in capsys.readouterr().out
 
 
 def test_what_a_fleet_measured_stays(run, write, caplog) -> None:

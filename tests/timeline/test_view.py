@@ -27,7 +27,7 @@ from rlprof_timeline._serve import FileServer
 from tests.timeline.builder import NOW, RunBuilder
 
 PAGE = "https://ui.perfetto.dev"
-TRACE = "/a1b2/my trace.json.gz"
+TRACE, FILE = "/a1b2/my trace.json.gz", "/a1b2/my%20trace.json.gz"
 SECRETS = gzip.compress(b"[" + b'{"ph":"X","ts":1,"dur":2,"name":"n"},' * 50_000 + b"]")
 
 
@@ -106,12 +106,9 @@ def _view_process():
         one.process.stderr.close()
 
 
-# The server
-
-
 def test_the_file_is_given_to_the_byte(server):
     """To Perfetto's page alone, and as it is: called an encoding, it would be unpacked twice."""
-    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    status, headers, body = ask(server.server_port, FILE)
 
     assert (status, body) == (200, SECRETS)
     assert headers["Content-Length"] == str(len(SECRETS))
@@ -125,7 +122,7 @@ def test_the_file_is_given_to_the_byte(server):
 
 def test_a_browser_may_ask_before(server):
     """The answer to a preflight lets the page reach an address of this machine."""
-    status, headers, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", "OPTIONS")
+    status, headers, body = ask(server.server_port, FILE, "OPTIONS")
 
     assert (status, body) == (204, b"")
     assert headers["Access-Control-Allow-Origin"] == PAGE
@@ -134,34 +131,25 @@ def test_a_browser_may_ask_before(server):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "expected"),
+    ("method", "path", "hosts", "expected"),
     [
-        ("GET", "/", 404),
-        ("HEAD", "/my%20trace.json.gz", 404),
-        ("GET", "/a1b2/../a1b2/my%20trace.json.gz", 404),
-        ("OPTIONS", "/a1b2/", 404),
-        ("POST", "/a1b2/my%20trace.json.gz", 501),
-        ("PUT", "/a1b2/my%20trace.json.gz", 501),
+        ("GET", "/", None, 404),
+        ("HEAD", "/my%20trace.json.gz", None, 404),
+        ("GET", "/a1b2/../a1b2/my%20trace.json.gz", None, 404),
+        ("OPTIONS", "/a1b2/", None, 404),
+        ("POST", FILE, None, 501),
+        ("GET", FILE, [], 403),
+        ("GET", FILE, ["evil.example:9001"], 403),
+        ("GET", FILE, ["127.0.0.1.evil.example"], 403),
+        ("GET", FILE, ["127.0.0.1", "evil.example"], 403),
     ],
 )
-def test_no_other_path_or_method_is_served(server, method, path, expected):
-    """Neither a folder nor another way to the file; and Perfetto's page asks by POST in vain."""
-    status, _, body = ask(server.server_port, path, method)
+def test_no_other_path_method_or_name_is_served(server, method, path, hosts, expected):
+    """A page whose name its owner has made to mean 127.0.0.1 reads nothing; `ssh -L` does."""
+    status, _, body = ask(server.server_port, path, method, hosts)
+    other_port = ask(server.server_port, FILE, hosts=["localhost:1"])
 
     assert status == expected
-    assert SECRETS not in body
-
-
-@pytest.mark.parametrize(
-    "hosts",
-    [[], ["evil.example:9001"], ["127.0.0.1.evil.example"], ["127.0.0.1", "evil.example"]],
-)
-def test_other_names_of_this_host_are_refused(server, hosts):
-    """A page whose name its owner has made to mean 127.0.0.1 reads nothing; `ssh -L` does."""
-    status, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz", hosts=hosts)
-    other_port = ask(server.server_port, "/a1b2/my%20trace.json.gz", hosts=["localhost:1"])
-
-    assert status == 403
     assert SECRETS not in body
     assert (other_port[0], other_port[2]) == (200, SECRETS)
 
@@ -169,9 +157,9 @@ def test_other_names_of_this_host_are_refused(server, hosts):
 def test_a_file_made_anew_is_given_anew(server, trace):
     """A reload shows what is there now; where nothing is, it is said."""
     trace.write_bytes(b"[]")
-    anew = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    anew = ask(server.server_port, FILE)
     trace.unlink()
-    gone = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    gone = ask(server.server_port, FILE)
 
     assert (anew[0], anew[2]) == (200, b"[]")
     assert gone[0] == 404
@@ -186,15 +174,12 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
         plug.recv(1000)
 
     trace.write_bytes(SECRETS)
-    _, _, body = ask(server.server_port, "/a1b2/my%20trace.json.gz")
+    _, _, body = ask(server.server_port, FILE)
 
     assert body == SECRETS
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
     assert server.whole.empty()
     assert capfd.readouterr().err == ""
-
-
-# The command
 
 
 @pytest.mark.slow
@@ -243,39 +228,27 @@ def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
     assert viewing.end()[0] == 0
 
 
-def test_a_timeline_of_a_part_is_told(tmp_path, capsys):
-    """Who exported a step yesterday does not take it for the run today."""
+def test_a_timeline_of_a_part_or_older_than_its_run_is_told(tmp_path, capsys):
+    """A run that went on, or of which a step was exported yesterday, is not shown silently."""
     run = RunBuilder(tmp_path / "runs")
     run.process().span("phase", "rollout", NOW, NOW + 5_000_000, step=1)
+    file = run.export(run.path / "exports")
+    again = f"rlprof export {run.path} --to timeline\n"
+
+    def told():
+        capsys.readouterr()
+        assert _view._prepare(run.path, file) == 0
+        return capsys.readouterr().out
+
+    assert told() == ""
+    os.utime(file, (1, 1))
+    assert told() == f"{file}: the run has newer data; make it again: {again}"
+    assert file.stat().st_mtime == 1
     options = ["--step", "1,5-7", "--role", "actor", "--only", "spans", "--until", "1.5h"]
     main(["export", str(run.path), *options])
-    capsys.readouterr()
-
-    code = _view._prepare(run.path, run.path / "exports/timeline.json.gz")
-
-    assert code == 0
-    assert capsys.readouterr().out == (
-        f"{run.path}/exports/timeline.json.gz: a part of the run: --step 1,5-7 --role actor "
-        f"--only spans --until 5400; to show all of it: rlprof export {run.path} --to timeline\n"
-    )
-
-
-def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
-    """A run that went on is shown as it was, but not silently; nothing is made a second time."""
-    run = RunBuilder(tmp_path / "runs")
-    run.process()
-    file = run.export(run.path / "exports")
-    capsys.readouterr()
-
-    young = _view._prepare(run.path, file)
-    told = capsys.readouterr().out
-    os.utime(file, (1, 1))
-    code = _view._prepare(run.path, file)
-
-    assert (young, told) == (0, "")
-    assert (code, file.stat().st_mtime) == (0, 1)
-    assert capsys.readouterr().out == (
-        f"{file}: the run has newer data; make it again: rlprof export {run.path} --to timeline\n"
+    assert told() == (
+        f"{file}: a part of the run: --step 1,5-7 --role actor --only spans --until 5400; to show "
+        f"all of it: {again}"
     )
 
 
@@ -308,9 +281,6 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     assert process.returncode == 0
 
 
-# What is wrong
-
-
 def refused(capsys, *words):
     """Run the command in vain; return what it says."""
     assert main(["view", *map(str, words)]) == 1
@@ -321,11 +291,7 @@ def refused(capsys, *words):
     ("name", "content", "why"),
     [
         ("nothing", None, "is not there; name a run folder or a trace file"),
-        (
-            "id_rsa",
-            "secret",
-            "is not named like a trace; name a run folder, or one of .json, .gz, ",
-        ),
+        ("id_rsa", "secret", "is not named like a trace; name a run folder, or one of .json, "),
         ("trace.json", "", "is empty; its writer may have been killed: export it again"),
     ],
 )
@@ -356,9 +322,6 @@ def test_a_port_that_is_taken_is_told(trace, capsys, monkeypatch):
     )
 
 
-# What a browser can take
-
-
 def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     """With about how much it is, and how there is less of it."""
     file = tmp_path / "timeline.json.gz"
@@ -371,9 +334,6 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
         f"rlprof: {file}: has about 1,500.0 MB of JSON, and a browser takes about 1 GB (2-3 "
         f"million slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
     )
-
-
-# Without internet
 
 
 @pytest.mark.slow
