@@ -1,0 +1,100 @@
+"""Both engines keep every law of engines, with the signatures of a new and an old release."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+import pytest
+
+from rlprof.testing import EngineTests, overrides
+from rlprof_sglang import Sglang
+from rlprof_vllm import Vllm
+from tests.sglang_adapter import generations as sglang
+from tests.vllm_adapter import generations as vllm
+
+pytestmark = pytest.mark.slow
+
+
+class NativeTests(EngineTests):
+    """What both share."""
+
+    tool_inside = "torch"
+
+    @overrides("the native way asks nothing of the workers; the suites on real engines have that")
+    def test_each_process_of_a_driven_engine_records_itself(self):
+        """Leave it out."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_set(self, monkeypatch, tmp_path):
+        """Take away what this machine's own engines are told."""
+        for name in [name for name in os.environ if name.startswith(("VLLM_", "SGLANG_"))]:
+            monkeypatch.delenv(name)
+        self.traces = tmp_path / "traces"
+        self.options = {"way": "native", "profiler_dir": str(self.traces)}
+
+    def work(self, handle):
+        return handle.generate("1 + 1 =")
+
+
+class VllmTests(NativeTests):
+    """What generations of vLLM share."""
+
+    plugin = Vllm
+
+    @contextmanager
+    def engine(self):
+        said = self.launch().engine_args["profiler_config"] | self.launched
+        said |= {"torch_profiler_dir": str(self.traces)}
+        yield vllm.engine(self.release, self.form, directory=self.traces, launched=said)
+
+    def kill(self, handle):
+        handle.die()
+
+
+class TestSessions(VllmTests):
+    """An AsyncLLM of 0.32: a prefix for each session, and a second start is refused."""
+
+    release, form, launched = "vllm==0.32.0", "AsyncLLM", {}
+
+
+class TestStickyPrefix(VllmTests):
+    """An LLM of 0.31: one prefix for all, a second start is passed over; it compresses itself."""
+
+    release, form, launched = "vllm==0.31.0", "LLM", {"torch_profiler_use_gzip": True}
+
+
+class SglangTests(NativeTests):
+    """What generations of SGLang share."""
+
+    plugin = Sglang
+
+    @pytest.fixture(autouse=True)
+    def _its_modules(self, _nothing_is_set):
+        """Import the SGLang of that release."""
+        with sglang.installed(self.release):
+            yield
+
+    @contextmanager
+    def engine(self):
+        handle = sglang.engine(self.release, **self.launch().engine_args)
+        yield handle
+        handle.loop.close()
+
+    def kill(self, handle):
+        handle.tokenizer_manager.replica.killed_by = "signal 9"
+
+
+class TestNewer(SglangTests):
+    """An Engine of 0.5.21, whose ranks are the process's."""
+
+    release = "sglang==0.5.21"
+
+
+class TestOldest(SglangTests):
+    """An Engine of 0.5.18, whose schedulers have ranks of their own."""
+
+    release = "sglang==0.5.18"
+
+
+del EngineTests, NativeTests, VllmTests, SglangTests
