@@ -29,18 +29,9 @@ usage: nsys launch [<args>] [application] [<application args>]
 \t-t, --trace=
 \t--wait=
 """
-START_HELP = """
-usage: nsys start [<args>]
-
-\t-c, --capture-range=
-\t--capture-range-end=
-\t--cpuctxsw=
-\t-f, --force-overwrite=
-\t--gpu-metrics-device=
-\t-o, --output=
-\t-s, --sample=
-\t--session=
-"""
+_STARTS = ("capture-range", "capture-range-end", "cpuctxsw", "force-overwrite",
+           "gpu-metrics-device", "output", "sample", "session")  # fmt: skip
+START_HELP = "usage: nsys start [<args>]\n" + "".join(f"\t-x, --{one}=\n" for one in _STARTS)
 
 
 @dataclass(frozen=True)
@@ -99,8 +90,7 @@ def main(home_text: str, argv: list[str]) -> int:
     if fault == "hang":
         time.sleep(60)
     if fault == "fail":
-        print("Agent lost", file=sys.stderr)
-        return 1
+        sys.exit("Agent lost")
     if verb == "launch":
         return _launch(home, given["session-new"], argv)
     if verb == "export":
@@ -134,17 +124,14 @@ def _window(home: Path, verb: str, given: dict[str, str], fault: object) -> int:
         state = json.loads(known.read_text())
         os.kill(state["pid"], 0)
     except (OSError, ValueError):
-        print("Failed to find session", file=sys.stderr)
-        return 1
+        sys.exit("Failed to find session")
     if verb == "start":
         if "output" in state:
-            print("Configuring is not allowed in this state.", file=sys.stderr)
-            return 1
+            sys.exit("Configuring is not allowed in this state.")
         known.write_text(json.dumps({**state, "output": given["output"]}))
         return 0
     if "output" not in state:
-        print("The request is not applicable in this state: StopRequest.", file=sys.stderr)
-        return 1
+        sys.exit("The request is not applicable in this state: StopRequest.")
     output = state.pop("output").replace("%%", "%")
     known.write_text(json.dumps(state))
     suffix = ".qdstrm" if fault == "raw" else ".nsys-rep"

@@ -18,14 +18,9 @@ from tests.npu_real.programs import OPERATORS
 pytestmark = pytest.mark.slow
 
 OPTIONS = {
-    "contents": ["npu", "cpu", "shapes", "memory"],
-    "level": 1,
-    "aic_metrics": "Memory",
-    "l2_cache": True,
-    "host_sys": ["mem"],
-    "sys_io": True,
-    "sys_interconnection": True,
-}
+    "contents": ["npu", "cpu", "shapes", "memory"], "level": 1, "aic_metrics": "Memory",
+    "l2_cache": True, "host_sys": ["mem"], "sys_io": True, "sys_interconnection": True,
+}  # fmt: skip
 LEVEL1, MARKS, MEMORY, L2 = 0x27, 0x80, 0x1000, 0x10
 MSPROF_ANALYZE = "from msprof_analyze.cli.entrance import msprof_analyze_cli as main; main()"
 
@@ -63,16 +58,10 @@ def test_options_reach_cann(ranks):
     ours = [one for one in ranks[0].reached if "domain=rlprof" in one]
 
     assert (int(call["bits"], 16), call["metrics"]) == (LEVEL1 | MARKS | MEMORY | L2, "2")
-    assert sorted((one["kind"], one["value"]) for one in ranks[0].calls("aclprofSetConfig")) == [
-        ("3", "50"),
-        ("5", "100"),
-        ("6", "50"),
-        ("8", "mem"),
-    ]
-    assert [one.split("text=")[1] for one in ours if "mstx.start" in one] == [
-        "update_actor",
-        "inner 'phase'",
-    ]
+    told = sorted((one["kind"], one["value"]) for one in ranks[0].calls("aclprofSetConfig"))
+    assert told == [("3", "50"), ("5", "100"), ("6", "50"), ("8", "mem")]
+    phases = [one.split("text=")[1] for one in ours if "mstx.start" in one]
+    assert phases == ["update_actor", "inner 'phase'"]
     assert len([one for one in ours if "mstx.end" in one]) == 2
 
 

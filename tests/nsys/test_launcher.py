@@ -96,12 +96,25 @@ def test_a_program_is_born_as_it_would_be_alone(nsys, env):
     assert said["parent"] == os.getpid()
 
 
-def test_no_signal_is_ignored_that_python_ignores(nsys, env):
-    """A program that is not Python ends when nobody reads its pipe, under nsys and without it."""
-    status = "grep", "SigIgn", "/proc/self/status"
-    alone = subprocess.run(status, capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    "program",
+    [
+        [sys.executable, "-c", "import sys; sys.exit(7)"],
+        [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"],
+        # one that is not Python ends when nobody reads its pipe: no signal is ignored
+        ["grep", "SigIgn", "/proc/self/status"],
+        ["sh", "-c", "exec /no/such/program"],
+    ],
+)
+def test_it_runs_and_ends_as_alone(nsys, env, program):
+    """With its exit status, or by its signal, under nsys and without it."""
+    alone = subprocess.run(program, capture_output=True, text=True, check=False)
+
     for one in (nsys, "/no/nsys"):
-        assert launched(env, one, *status).stdout == alone.stdout
+        command = ["/no/such/program"] if program[0] == "sh" else program
+        done = launched(env, one, *command, code=alone.returncode)
+        assert done.stdout == alone.stdout
+        assert ("/no/such/program: No such file" in done.stderr) == (program[0] == "sh")
 
 
 def test_the_program_knows_its_session(nsys, env):
@@ -117,25 +130,6 @@ def test_the_program_knows_its_session(nsys, env):
         f"--session-new={mark.session}", "--cuda-graph-trace=node", "--trace=nvtx",
         "--wait=primary",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("program", "code"),
-    [
-        ("import sys; sys.exit(7)", 7),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11),
-    ],
-)
-def test_it_ends_as_the_program_ends(nsys, env, program, code):
-    """With its exit status, or by its signal."""
-    launched(env, nsys, sys.executable, "-c", program, code=code)
-
-
-def test_a_command_that_is_not_there_is_told_as_a_shell_would(nsys, env):
-    """Under nsys and without it: 127, and its name."""
-    for one in (nsys, "/no/nsys"):
-        done = launched(env, one, "/no/such/program", code=127)
-        assert "/no/such/program: No such file or directory" in done.stderr
 
 
 def test_a_signal_reaches_the_program_once(nsys, env):

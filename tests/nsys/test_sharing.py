@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import attrs
 import pytest
@@ -61,9 +62,13 @@ def _theirs(tmp_path, own, inside, other):
     return word
 
 
-def test_the_same_window_is_joined(inside, theirs, folder, tmp_path):
-    """Nsys is not called; the report is said to be the other's, and will be laid in this folder."""
+# failures.md: nsys-hangs
+@pytest.mark.parametrize("state", ["open", "beginning"])
+def test_the_same_window_is_joined(inside, own, theirs, folder, state):
+    """Once it is open; nsys is not called, and the report will be laid in this folder."""
+    leave_word(own, attrs.evolve(theirs, state=state))
     hooks = configured()
+    threading.Timer(0.5, leave_word, [own, theirs]).start()
 
     ranges = hooks.start(window=WINDOW, target=SECOND, folder=folder)
     ranges.push("forward", {"step": 3})
@@ -72,22 +77,9 @@ def test_the_same_window_is_joined(inside, theirs, folder, tmp_path):
 
     assert inside.calls == []
     assert ranges.applied["report"] == "one with rollout replica 0 worker 0"
-    assert joined(tmp_path / "theirs") == {os.getpid(): folder}
+    assert joined(Path(theirs.folder)) == {os.getpid(): folder}
     leader = {"who": str(FIRST), "pid": theirs.pid, "folder": theirs.folder}
     assert (notes(folder)["joined"], notes(folder)["spans"]) == (leader, 1)
-
-
-# failures.md: nsys-hangs
-def test_a_window_that_is_beginning_is_joined_once_it_is_open(inside, own, theirs, folder):
-    """Nsys is asked once: two that come at once do not both begin."""
-    leave_word(own, attrs.evolve(theirs, state="beginning"))
-    hooks = configured()
-    threading.Timer(0.5, leave_word, [own, theirs]).start()
-
-    hooks.start(window=WINDOW, target=SECOND, folder=folder)
-
-    assert inside.calls == []
-    assert notes(folder)["joined"]["pid"] == theirs.pid
 
 
 # failures.md: nsys-hangs, nsys-shared
