@@ -11,6 +11,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.faults import bare
 
 pytestmark = pytest.mark.slow
 
@@ -49,8 +50,7 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path):
     outer = spans["driver0"]
     for name in ("actor0", "actor1"):
         assert outer.start_ns - 5e8 < spans[name].start_ns < spans[name].end_ns < outer.end_ns + 5e8
-    bare = [Trainer(), Trainer()]
-    assert out == [[one.update(step, 0) for one in bare] for step in (1, 2)][-1]
+    assert out == bare((0, 0), (1, 2))[-1]
     assert [one.state for one in run.captures] == ["whole", "whole"]
     (made,) = Timeline().render(run, tmp_path, {})
     with gzip.open(made, "rt") as file:

@@ -8,7 +8,7 @@ import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
 from tests.ray_fleet.conftest import own_spans, rows, train
-from tests.ray_fleet.faults import wait_until
+from tests.ray_fleet.faults import bare, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +24,13 @@ KINDS = {
 def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
     """Ordered, threaded or async: each window is whole, and the result is what it is without."""
     cls, options = KINDS[kind]
-    others = [spawn(cls, rank, **options) for rank in (0, 1)]
-    bare = train(ray, rlprof_ray.Fleet(config(enabled=False)), others, STEPS)
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
     with rlprof_ray.Fleet(config()) as fleet:
         fleet.attach(actor=(actor for actor in actors))  # as good as a list
         recorded = train(ray, fleet, actors, STEPS)
 
-    assert bare == recorded
+    assert bare((0, 1), STEPS) == recorded
     expected = [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
     assert rows(fleet) == expected
     run = rlprof.read(fleet.run_dir)
@@ -126,17 +124,16 @@ def test_an_actor_under_two_roles_is_captured_once(ray, spawn, config):
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 whole"]
 
 
-def test_off_is_off(ray, spawn, config):
-    """Without a config nothing is opened, sent or written."""
+@pytest.mark.parametrize("is_given", [True, False])
+def test_off_is_off(ray, spawn, config, is_given):
+    """Without a config, or with `enabled: false`, nothing is opened, sent or written."""
     actor = spawn(Trainer)
 
-    with rlprof_ray.Fleet(None) as fleet:
+    with rlprof_ray.Fleet(config(enabled=False) if is_given else None) as fleet:
         fleet.attach(actor=[actor])
         out = train(ray, fleet, [actor], (1,))
 
-    assert out == [[1]]
-    assert fleet.run_dir is None
-    assert fleet.launch("actor").runtime_env == {}
+    assert (out, fleet.run_dir, fleet.launch("actor").runtime_env) == ([[1]], None, {})
 
 
 def test_members_share_the_bytes_of_a_run(ray, spawn, config):
