@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Config, load_config
@@ -125,8 +126,9 @@ def _fault(fault: str) -> Finding:
 def _folders(config: Config) -> tuple[list[Finding], bool]:
     """Try both folders; also return whether scratch answers, because dry windows need it."""
     room = config.limits.bytes
-    run_dir = ask("run_dir", timeout_s=_QUICK_S, path=config.run_dir, room=room)
-    scratch = ask("scratch", timeout_s=_QUICK_S, path=config.scratch_dir)
+    look = partial(ask, "folder", timeout_s=_QUICK_S)
+    run_dir = look(look="look_at_run_dir", path=config.run_dir, room=room)
+    scratch = look(look="look_at_scratch", path=config.scratch_dir)
     found = []
     for where, path, answer in (
         ("run_dir", config.run_dir, run_dir),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_cli._table import seconds
 from rlprof_cli.doctor._finding import Finding
 
 if TYPE_CHECKING:
@@ -85,10 +86,7 @@ def _times(answer: Answer, capture: CaptureResult) -> str:
     """Return how long each hook took; the first start in a process is the slowest."""
     times = {"configure": answer.value["opened_s"]}
     times |= {hook: getattr(capture, f"{hook}_s") or 0.0 for hook in _HOOKS}
-    return ", ".join(
-        f"{hook} {seconds * 1000:.0f} ms" if seconds < 1 else f"{hook} {seconds:.1f} s"
-        for hook, seconds in times.items()
-    )
+    return ", ".join(f"{hook} {seconds(took_s)}" for hook, took_s in times.items())
 
 
 def _unsupported(use: Use, capture: CaptureResult) -> list[Finding]:
@@ -113,9 +111,9 @@ def _slow(use: Use, capture: CaptureResult, limits: Limits) -> list[Finding]:
     found = []
     for hook in _HOOKS:
         limit = getattr(limits, f"{hook}_timeout_s")
-        seconds = getattr(capture, f"{hook}_s") or 0.0
-        if seconds > limit:
-            what = f"{hook} took {seconds:.1f} s, more than limits.{hook}_timeout_s {limit:g}"
+        took_s = getattr(capture, f"{hook}_s") or 0.0
+        if took_s > limit:
+            what = f"{hook} took {took_s:.1f} s, more than limits.{hook}_timeout_s {limit:g}"
             advice = "a run uses it for one window only; raise the limit, or record less"
             found.append(Finding("BAD", use.where, what, advice))
     return found

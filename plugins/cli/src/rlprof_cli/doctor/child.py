@@ -71,11 +71,6 @@ def load(kind: plugins.Kind, name: str) -> str:
     return ""
 
 
-def drives(name: str) -> bool:
-    """Whether tools of a role with this engine record inside it."""
-    return offers.drives(name)
-
-
 def advise(name: str) -> list[dict[str, str]]:
     """Ask the plugin of an engine what the installed version can do."""
     plugin = plugins.load("engine", name)
@@ -116,14 +111,9 @@ def _work(sample: Callable[[int], object] | None) -> Callable[[], object]:
     return keep_busy
 
 
-def run_dir(path: str, room: int) -> list[dict[str, str]]:
-    """Try the folder of runs."""
-    return [attrs.asdict(finding) for finding in _folders.look_at_run_dir(path, room)]
-
-
-def scratch(path: str | None) -> list[dict[str, str]]:
-    """Try the folder for raw data."""
-    return [attrs.asdict(finding) for finding in _folders.look_at_scratch(path)]
+def folder(look: str, **args: Any) -> list[dict[str, str]]:
+    """Try the folder of runs, or that for raw data."""
+    return [attrs.asdict(finding) for finding in getattr(_folders, look)(**args)]
 
 
 def backends() -> list[str]:
@@ -141,17 +131,7 @@ def import_torch() -> str:
     return str(torch.__version__)
 
 
-_ALL = (
-    check,
-    load,
-    drives,
-    advise,
-    window,
-    run_dir,
-    scratch,
-    backends,
-    import_torch,
-)
+_ALL = (check, load, offers.drives, advise, window, folder, backends, import_torch)
 _JOBS: dict[str, Callable[..., Any]] = {job.__name__: job for job in _ALL}
 
 
