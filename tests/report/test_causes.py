@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from statistics import median
 
+import attrs
 import pytest
 
 import rlprof
 from rlprof_report import analyse
+from rlprof_report._findings.verdict import of_run
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
@@ -54,6 +56,10 @@ def test_a_run_without_a_cause_has_no_finding(tmp_path):
     assert "Nothing is odd" in fleet.verdict
     assert " Cannot tell who is late in backward, the longest phase (" in ranks.verdict
     assert "Nothing is odd" not in ranks.verdict
+    assert "record it to see inside" in fleet.verdict
+    recorded = {"window": f"2/{longest.name}", "state": "whole"}
+    verdict = of_run(attrs.evolve(fleet, captures=(recorded,)), ())
+    assert verdict.endswith(f"; to see inside: rlprof view {fleet.run}.")
 
 
 def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(tmp_path):

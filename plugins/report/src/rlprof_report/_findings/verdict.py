@@ -8,7 +8,7 @@ from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
-from rlprof_report._plain import secs
+from rlprof_report._plain import argument, secs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,13 +66,21 @@ def _nothing(analysis: Analysis) -> str:
             f"Cannot tell who is late in {longest.name}, the longest phase ({share}): ranks of "
             f"{role} end it together."
         )
-    what = "record it to see inside"
+    what = _look_into(analysis, longest.name)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
         what = (
             "it notes no trajectories, so tails and replicas cannot be judged: mark them with "
             "rlprof.trajectory"
         )
     return f"{_ODD} The longest phase is {longest.name} ({share}); {what}."
+
+
+def _look_into(analysis: Analysis, phase: str) -> str:
+    """Say how to see inside *phase*: on the timeline if a window holds it, else by recording it."""
+    ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
+    if any(one.partition("/")[2] in ("", phase) for one in ids):
+        return f"to see inside: rlprof view {argument(analysis.run)}"
+    return "record it to see inside"
 
 
 def _without(finding: Finding, it: str = "it") -> str:
