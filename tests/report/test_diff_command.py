@@ -36,11 +36,6 @@ def compare(capsys, *argv):
     return json.loads(capsys.readouterr().out)
 
 
-def by_name(found):
-    """Return the states of the phases."""
-    return {phase["name"]: phase["state"] for phase in found["phases"]}
-
-
 def test_steps_that_were_asked_for_are_compared(tmp_path, capsys):
     """`RUN:STEPS` takes these steps, the first of the run among them, but no recorded ones."""
     run = write(tmp_path / "a", steps=40, recorded=25)
@@ -76,16 +71,6 @@ def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys)
     ]  # fmt: skip
 
 
-def test_a_run_without_steps_is_one_error(tmp_path, capsys):
-    """There is nothing to compare, and what to do is said."""
-    run, empty = write(tmp_path / "a", steps=4), WrittenRun(tmp_path / "b")
-    empty.end()
-
-    assert main(["diff", str(run), str(tmp_path / "b")]) == 1
-
-    assert f"{tmp_path / 'b'}: no steps to compare: No process" in capsys.readouterr().err
-
-
 def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
     """If recording touched all steps that were asked for, the answer says so."""
     run = write(tmp_path / "a", recorded=5)
@@ -97,39 +82,35 @@ def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
     assert "Too few steps for an interval: A has 16 and B 0, each needs 8." in shown
 
 
-def test_a_phase_that_one_run_has_is_named(tmp_path, capsys):
-    """A phase that is new has no change, and is told as new."""
-    a, b = write(tmp_path / "a"), write(tmp_path / "b", extra=["validate"], seed=2)
-
-    found = compare(capsys, a, b)
-
-    assert by_name(found)["validate"] == "only B"
-    assert any(one.startswith("Only B has validate (") for one in found["sentences"])
-
-
-def test_config_and_versions_that_differ_are_listed(tmp_path, capsys):
-    """Of what the runs ran with, the differences are there and nothing else."""
+def test_what_one_run_has_alone_is_named(tmp_path, capsys):
+    """A new phase has no change; of what the runs ran with, the differences are there alone."""
     a = write(tmp_path / "a", config={"steps": [1], "tool": "torch"}, versions={"torch": "2.12"})
-    b = write(tmp_path / "b", config={"steps": [2], "tool": "torch"}, versions={"torch": "2.13"})
+    b = write(
+        tmp_path / "b", extra=["validate"], seed=2, config={"steps": [2], "tool": "torch"},
+        versions={"torch": "2.13"},
+    )  # fmt: skip
 
     found = compare(capsys, a, b)
 
+    assert {one["name"]: one["state"] for one in found["phases"]}["validate"] == "only B"
+    assert any(one.startswith("Only B has validate (") for one in found["sentences"])
     assert found["settings"] == [{"name": "steps", "a": "[1]", "b": "[2]"}]
     assert found["versions"] == [{"name": "torch", "a": "2.12", "b": "2.13"}]
 
 
 @pytest.mark.parametrize(
-    ("steps", "why"),
+    ("count", "steps", "why"),
     [
-        (":90-99", ": has no step 90-99; it has 1-20"),
-        (":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
+        (20, ":90-99", ": has no step 90-99; it has 1-20"),
+        (20, ":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
+        (0, "", ": no steps to compare: No process"),
     ],
 )
-def test_steps_that_cannot_be_are_one_error(steps, why, tmp_path, capsys):
+def test_steps_that_cannot_be_are_one_error(count, steps, why, tmp_path, capsys):
     """It names what was typed, and what there is."""
-    run = write(tmp_path / "a")
+    run, other = write(tmp_path / "a", steps=count), write(tmp_path / "b", steps=4)
 
-    assert main(["diff", str(run), f"{run}{steps}"]) == 1
+    assert main(["diff", str(other), f"{run}{steps}"]) == 1
 
     assert f"rlprof: {run}{why}" in capsys.readouterr().err
 
