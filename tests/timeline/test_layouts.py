@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlprof_timeline._events import moved
+from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
@@ -106,3 +108,37 @@ def test_every_event_arrives(
     for event, old in zip(found, events, strict=True):
         assert is_as_it_was(event, old, shift_ns, place), (event, old)
     assert place.earliest_ns == min((old["ts"] + shift_ns for old in events), default=None)
+
+
+@pytest.mark.parametrize("layout", ["kineto", "kineto before"])
+def test_kinetos_layouts_are_moved_as_if_each_event_were_decoded(layout) -> None:
+    """Slices, flows and marks of many threads with long and short times; odd ones lie between."""
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 0, "args": {"name": "GPU"}}
+    ]
+    for n in range(300):
+        at = {"pid": n % 3 * 4242, "tid": n % 5 * 70_007, "ts": 10 ** (n % 10 + 6) + n * 1_001}
+        name = {"cat": "kernel" if n % 2 else "cpu_op"}
+        name |= {"name": f"ncclDevKernel_AllReduce_{n % 2}" if n % 7 == 0 else f"op{{{n}}} é"}
+        events += [
+            {"ph": "X", **name, **at, "dur": n * 999_999, "args": {"pid": n, "ts": 5}},
+            {"ph": "sf"[n % 2], "id": n * 10**10, **at, "cat": "ac2g", "name": "ac2g"},
+            {"ph": "i", "cat": "memory", "s": "t", "name": "[memory]", **at, "args": {}},
+        ]
+        if n % 100 == 0:
+            events += [{"ph": "X", **name, **at, "pid": "Spans", "dur": 1}, {"ph": "C", **at}]
+    batch = ",".join(map(LAYOUTS[layout], events)).encode()
+    places = [Place(123_456_789, Tracks("", 100_000, 1), PREFIX) for _ in range(2)]
+
+    fast, slow = moved_in_place(batch, places[0]), moved(batch, places[1])
+
+    assert fast is not None
+    found, wanted = (
+        [event | {"pid": 0, "tid": names[event["pid"], event["tid"]]} for event in json.loads(text)]
+        for text, place in ((b"[%b]" % fast, places[0]), (b"[%b]" % slow, places[1]))
+        for names in [{track[1:3]: track[3] for track in place.tracks.names()}]
+    )
+    assert found == wanted
+    ones = [(one.events, one.earliest_ns, sorted(one.meetings)) for one in places]
+    assert ones[0] == ones[1]
+    assert len(ones[0][2]) > 40
