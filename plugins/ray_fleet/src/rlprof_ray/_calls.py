@@ -51,9 +51,9 @@ class Record:
         calls, known = [], set()
         wanted = {bytes.fromhex(actor) for actor in actors}
         for record in _records():
-            task = record[2:26].hex()
             if record[10:26] not in wanted:  # a task's id ends with its actor's
                 continue
+            task = record[2:26].hex()
             call = None if task in self._known else _parsed(record)
             if call is not None and not call.name.endswith(_OWN):
                 calls.append(call)
