@@ -13,12 +13,12 @@ from tests.kit.sites import install
 
 GUIDES = ("quickstart", "torchrun", "live-capture", "after-a-crash")
 README = PAGES["README.md"]
-CONSOLES = [
-    pytest.param(command, id=f"{path}: {command}")
+CONSOLES = {
+    command: path
     for path, text in PAGES.items()
     for block in blocks(text, "console", "sh")
     for command, _ in commands(re.sub(r"^(?=pip |make )", "$ ", block.text, flags=re.MULTILINE))
-]
+}
 ENGINE = "pip install examples/third_party_engine"
 
 
@@ -70,7 +70,7 @@ def test_the_readme_is_what_happens(shell):
     follow(shell, README, [console])
 
 
-@pytest.mark.parametrize("command", CONSOLES)
+@pytest.mark.parametrize("command", CONSOLES, ids=lambda one: f"{CONSOLES[one]}: {one}")
 def test_every_command_shown_exists(command):
     """Each command that some page shows has the options it is shown with, or is made by make."""
     words = [word for word in command.rstrip(" &").split() if not word.startswith("RLPROF_")]
