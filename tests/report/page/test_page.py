@@ -1,7 +1,9 @@
-"""The report as a page: what it shows, from what, and how large it may become."""
+"""The report as a page, as JSON and as text: what it shows, from what, and how large it is."""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from itertools import combinations
 from statistics import median
@@ -10,9 +12,13 @@ import attrs
 import pytest
 
 import rlprof
-from rlprof_report import analyse, notebook
+from rlprof.testing import ExporterTests
+from rlprof_cli import main
+from rlprof_report import Report, analyse, notebook
 from rlprof_report._page import page
 from rlprof_report._page._text import printable, seconds
+from rlprof_report._report import report_json
+from rlprof_report._terminal import text_of
 from rlprof_report.values import Overlap
 from tests.report.page.made import made
 from tests.report.written_runs import WrittenRun
@@ -126,14 +132,20 @@ def test_names_cannot_be_markup():
     assert text.encode("utf-8").decode("utf-8") == text
 
 
+def written(path):
+    """Write a run of seven steps with two phases and a counter."""
+    run = WrittenRun(path)
+    for step in range(1, 8):
+        run.now = start = step * 10_000_000_000
+        run.step(step, {"rollout": 6, "update": 3})
+        run.now = start
+        run.counters(rss_bytes=step * 1e9)
+    return run
+
+
 def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     """`read(RUN)` in a notebook is a Gantt of a step: a picture that clashes with no other."""
-    run = WrittenRun(tmp_path / "run")
-    for step in range(1, 4):
-        start = step * 10_000_000_000
-        run.span("phase", "rollout", start, start + 6_000_000_000, step)
-        run.span("phase", "update", start + 6_000_000_000, start + 9_000_000_000, step)
-        run.span("step", f"step {step}", start, start + 9_500_000_000, step)
+    run = written(tmp_path / "run")
 
     shown = rlprof.read(run.path)._repr_html_()
 
@@ -142,3 +154,44 @@ def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     assert "rollout" in shown
     assert re.findall(r"<script|<style| id=| class=|url\(", shown) == []
     assert analyse(rlprof.read(run.path)).verdict in shown
+
+
+@pytest.mark.slow
+class TestReport(ExporterTests):
+    plugin = Report
+
+
+def refused(constant):
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def test_json_is_every_field_of_the_values():
+    """Each field is a key under the same name, with the numbers of the page; none is NaN."""
+    analysis = attrs.evolve(made(), cost_s=math.nan)
+    told = json.loads(report_json(analysis), parse_constant=refused)
+
+    assert (told["schema"], told["cost_s"]) == (1, None)
+    assert list(told)[1:] == [field.name for field in attrs.fields(type(analysis))]
+    assert told["steps"][6]["rollout"]["replicas"][0]["running"] == 0.55
+    assert told["steps"][6]["seconds"] == round(analysis.steps[6].seconds, 6)
+    assert told["device"]["roles"][0]["temporal"]["compute_s"] == 6.0
+
+
+def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
+    """Page, JSON and text of one analysis, with the counters that the run has."""
+    run = written(tmp_path / "run")
+
+    assert main(["export", str(run.path), "--to", "report"]) == 0
+
+    out = run.path / "exports"
+    names = ["report.html", "report.json", "report.txt"]
+    assert sorted(file.name for file in out.iterdir()) == names
+    analysis = analyse(rlprof.read(run.path))
+    told = json.loads((out / "report.json").read_text())
+    assert told["verdict"] == analysis.verdict
+    assert told["clocks"] == "All processes ran on one host and share its clock."
+    assert analysis.verdict in (out / "report.html").read_text()
+    assert (out / "report.txt").read_text() == text_of(analysis) + "\n"
+    assert told["counters"][0]["name"] == "rss_bytes"
+    assert told["counters"][0]["values"] == [step * 1e9 for step in range(1, 8)]
+    assert "report.html" in capsys.readouterr().out
