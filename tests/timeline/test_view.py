@@ -331,7 +331,7 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     _view._warn(tmp_path, file)
 
     assert capsys.readouterr().err == (
-        f"rlprof: {file}: has about 1,500.0 MB of JSON, and a browser takes about 1 GB (2-3 "
+        f"rlprof: {file}: has about 1.5 GB of JSON, and a browser takes about 1 GB (2-3 "
         f"million slices); if it fails, export less: rlprof export {tmp_path} --step N\n"
     )
 

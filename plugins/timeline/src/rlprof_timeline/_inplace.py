@@ -138,12 +138,11 @@ class _Batch(Layout):
 
     def _looked_for(self, at: Any, numbers: Any, to: Place) -> list[tuple[str, int]]:
         """Return the names at *at* that the place looks for, and their *numbers*."""
-        text = self.text
         wanted: list[tuple[int, str]] = []
         for _ in range(_MANY):
             if not len(at):
                 break
-            name = bytes(text[at[0] : text.find(b'"', at[0]) + 1])
+            name = bytes(self.text[at[0] : self.text.find(b'"', at[0]) + 1])
             is_it = self.runs(f"S{len(name)}", len(name))[at] == name
             shown = name[:-1].decode("utf-8", "replace")
             if to.looks_for(shown):

@@ -218,7 +218,8 @@ def _port(text: str) -> int:
 
 
 def _size(count: float) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:.0f} B"
+    power = min(3, (len(f"{count:.0f}") - 1) // 3)
+    return f"{count / 1000**power:.{min(1, power)}f} {('B', 'kB', 'MB', 'GB')[power]}"
 
 
 def _say(words: str) -> None:
