@@ -10,35 +10,52 @@ import pytest
 import rlprof
 from rlprof_engine.recording import Place, obeyed
 from rlprof_testing._inside import leading, linked
+from rlprof_vllm import inside
 from tests.fakes.torch_npu import FakeNpu
 
 pytestmark = pytest.mark.slow
 WINDOW = rlprof.Window(1, 2, "rollout")
 
 
-@pytest.mark.parametrize("is_lazy", [False, True])
-def test_npu_is_driven_inside_an_engine(monkeypatch, tmp_path, is_lazy):
+class Worker:
+    """The second of two of tensor parallelism, as vLLM has it."""
+
+    rank = 1
+    vllm_config = SimpleNamespace(
+        parallel_config=SimpleNamespace(
+            tensor_parallel_size=2, pipeline_parallel_size=1, data_parallel_index=0
+        )
+    )
+
+    def execute_model(self, batch):
+        return f"ran {batch}"
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_npu_is_driven_inside_an_engine(monkeypatch, tmp_path, engine):
     """It starts and stops where the engine computes, each step is a range; all is whole."""
     library = FakeNpu()
     library.install(monkeypatch)
-    worker = SimpleNamespace(run=lambda batch: f"ran {batch}")
-    place = Place(1, {"tp": 1}, worker, "run", str, is_lazy=is_lazy)
+    worker = Worker()
+    lazy = Place(1, {"tp": 1}, worker, "execute_model", str, is_lazy=True)
     config = {
         "run_dir": str(tmp_path / "runs"),
         "scratch_dir": str(tmp_path / "scratch"),
         "steps": [1],
-        "roles": {"rollout": {"engine": "vllm", "tool": "npu"}},
+        "roles": {"rollout": {"engine": engine, "tool": "npu"}},
         "tools": {"npu": {"analysis": "none"}},
     }
 
     def obey(order):
         text = json.dumps({"order": order, "iterations": {}})
-        return json.loads(obeyed(text, lambda: place))["state"]
+        if engine == "vllm":
+            return json.loads(inside.obey(SimpleNamespace(worker=worker), text))["state"]
+        return json.loads(obeyed(text, lambda: lazy))["state"]
 
     with leading(config) as prof:
         workers = linked(prof, config, None, None).workers
         states = [obey(workers.prepare()), obey(workers.begin(WINDOW))]
-        got = worker.run("one")
+        got = worker.execute_model("one")
         states.append(obey(workers.end(WINDOW)))
 
     (profile,) = library.profiles

@@ -249,7 +249,7 @@ class Scheduler:
 
     def answered(self, request: Any) -> Any:
         """Answer a request to profile."""
-        return self._hooked("profile", self.part, request)
+        return self.part._profile(request)
 
     def get_internal_state(self, request: Any = None) -> Any:
         """Say what it is in, for the frontend."""
@@ -259,11 +259,6 @@ class Scheduler:
 
     def _request_dispatcher(self, request: Any) -> str:
         return type(request).__name__
-
-    def _hooked(self, name: str, part: Any, *args: Any) -> Any:
-        own = Profiler._profile if name == "profile" else getattr(Profiler, name)
-        around = self.around.get(name)
-        return own(part, *args) if around is None else around(own, part, *args)
 
 
 def batch(mode: Mode, requests: int = 1) -> Any:

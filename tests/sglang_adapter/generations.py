@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field, make_dataclass
 from enum import Enum
@@ -137,21 +137,8 @@ def put_hooks(scheduler: Scheduler) -> None:
     """Put what a plugin has registered around its methods, as SGLang does."""
     registry = sys.modules.get("sglang.srt.plugins.hook_registry")
     for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
-        name = target.rpartition(".")[2]
         if target == f"{PROFILER}._profile":
-            around(scheduler.part, "_profile", hook, name)
-            scheduler.around["profile"] = hook
+            part, own = scheduler.part, type(scheduler.part)._profile
+            part._profile = functools.wraps(own)(functools.partial(hook, own, part))
         else:
-            scheduler.around[name] = hook
-
-
-def around(part: Any, own_name: str, hook: Callable[..., Any], name: str) -> None:
-    """Have *hook* called with the part's own method and what that is given, by both names."""
-    own = getattr(type(part), own_name)
-
-    @functools.wraps(own)
-    def hooked(*args: Any, **kwargs: Any) -> Any:
-        return hook(own, part, *args, **kwargs)
-
-    setattr(part, own_name, hooked)
-    setattr(part, name, hooked)
+            scheduler.around[target.rpartition(".")[2]] = hook

@@ -29,7 +29,7 @@ WAITING = [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}]
 def _scheduler(release):
     """Return a scheduler of that release with the guard around its profiler."""
     (scheduler,) = manager(release).replica.schedulers
-    assert set(scheduler.around) == {"profile", "get_internal_state"}
+    assert set(scheduler.around) == {"get_internal_state"}
     return scheduler
 
 
