@@ -1,9 +1,8 @@
 """The signatures of SGLang's releases, kept beside this file.
 
 `python -m tests.sglang_adapter.signatures --refresh` reads them out of the wheels of each release;
-`--check` asks the index whether its wheels still are the ones that were read, and whether its
-newest release says anything that none of these does. A wheel has 3 to
-40 MB; a whole refresh takes minutes.
+`--check` asks whether the newest release of the index says anything that none of these does.
+A wheel has 3 to 40 MB; a whole refresh takes minutes.
 """
 
 from __future__ import annotations

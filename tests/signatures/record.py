@@ -61,24 +61,6 @@ class Record(NamedTuple):
             said = self.described(wheels.sources(wheel))
         return {"wheel": name, "sha256": stated, **said}
 
-    def check(self, releases: tuple[str, ...]) -> int:
-        """Compare what is kept with the index; count what differs or cannot be had."""
-        found, faults = self.kept(), 0
-        for number, release in enumerate(releases, 1):
-            if release not in found:
-                word = "was never read; run --refresh"
-            else:
-                try:
-                    stated = wheels.stated(release)
-                except wheels.NotHad as exc:
-                    word = f"cannot be had: {_why(exc, release)}"
-                else:
-                    mine = (found[release]["wheel"], found[release]["sha256"])
-                    word = "" if stated == mine else "the index has another wheel; run --refresh"
-            faults += bool(word)
-            _say(number, releases, f"{release}: {word or 'as it was read'}")
-        return faults
-
     def news(self) -> int:
         """Read the newest release of the index; count those that say what none here says."""
         found, faults = self.kept(), 0
@@ -102,15 +84,11 @@ class Record(NamedTuple):
         parser = argparse.ArgumentParser(prog=f"python -m {prog}", description=about)
         verb = parser.add_mutually_exclusive_group(required=True)
         verb.add_argument("--refresh", action="store_true", help="read the wheels anew")
-        verb.add_argument(
-            "--check", action="store_true", help="compare with the index, and its newest"
-        )
+        verb.add_argument("--check", action="store_true", help="read the newest of the index")
         parser.add_argument("releases", nargs="*", help=f"like {self.releases[-1]}; none: all")
         asked = parser.parse_args(argv)
         releases = tuple(asked.releases) or self.releases
-        faults = (self.refresh if asked.refresh else self.check)(releases)
-        if asked.check and not asked.releases:
-            faults += self.news()
+        faults = self.refresh(releases) if asked.refresh else self.news()
         return 1 if faults else 0
 
 
