@@ -84,6 +84,30 @@ class Lab:
             self.answers.append(type(exc).__name__)
 
 
+@contextmanager
+def on_a_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run a loop on a thread of its own, as a server does; what still waits there is cancelled."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        asyncio.run_coroutine_threadsafe(all_ended(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def all_ended() -> None:
+    """Cancel what waits on this loop, and see it end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others)
+
+
 def wait_for(condition: Any) -> None:
     """Wait until it is so."""
     deadline = time.monotonic() + 30

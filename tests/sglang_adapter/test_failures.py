@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
+from tests.engine_parts.lab import ANSWER, all_ended, notes, opened, states, traces_of, wait_for
 from tests.sglang_adapter.generations import engine, manager
 from tests.sglang_adapter.lab import NEW, OLD, living, steps_in
 
@@ -188,7 +188,7 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     handle.tokenizer_manager.gates[hook] = threading.Event()
 
     run = lab.train(handle, limits=BRIEF)
-    _end(handle)
+    handle.loop.run_until_complete(all_ended())
 
     within_s = 0.2 if "stop" in hook else 0.4  # the first start, with what comes before it
     assert f"the engine did not answer within {within_s} s" in notes(run, 0)
@@ -227,19 +227,6 @@ async def _turns():
     """Let a loop go round often enough for what waits there, however slow the machine is."""
     for _ in range(20):
         await asyncio.sleep(0.01)
-
-
-def _end(handle):
-    """Cancel what still waits for an answer."""
-
-    async def there():
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.wait(others)
-
-    handle.loop.run_until_complete(there())
-    handle.loop.close()
 
 
 # failures.md: engine-loop

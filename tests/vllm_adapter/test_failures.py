@@ -10,7 +10,16 @@ import pytest
 
 import rlprof
 from tests.engine_parts import lab
-from tests.engine_parts.lab import ANSWER, notes, opened, states, traces_of, wait_for
+from tests.engine_parts.lab import (
+    ANSWER,
+    all_ended,
+    notes,
+    on_a_loop,
+    opened,
+    states,
+    traces_of,
+    wait_for,
+)
 from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import engine
 
@@ -291,9 +300,6 @@ def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
 def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
     """An AsyncLLM belongs to the loop its output handler runs on."""
     handle = engine(NEW, directory=traces, launched=QUIET)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
     seen = []
 
     def look(**given):
@@ -301,14 +307,9 @@ def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
         type(handle)._start_profile(handle, **given)
 
     handle._start_profile = look
-    try:
+    with on_a_loop() as loop:
         handle.output_handler = asyncio.run_coroutine_threadsafe(_task(), loop).result()
         run = lab.train(handle, steps=(1,))
-        asyncio.run_coroutine_threadsafe(_ended(handle.output_handler), loop).result()
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
     assert states(run) == ["whole"]
     assert seen == [loop]
@@ -316,11 +317,6 @@ def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
 
 async def _task():
     return asyncio.create_task(asyncio.sleep(600))
-
-
-async def _ended(task):
-    task.cancel()
-    await asyncio.wait([task])
 
 
 # failures.md: vllm-loop
@@ -351,7 +347,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
                 async with prof.phase("rollout"):
                     handle.generate("jest")
                 handle.output_handler = handle.output_handler or await _task()
-        await _ended(handle.output_handler)
+        await all_ended()
         return rlprof.read(prof.run_dir), home
 
     run, home = asyncio.run(main())
@@ -381,7 +377,7 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
     async def main():
         handle.output_handler = await _task()
         await lab.train_on_a_loop(handle)
-        await _ended(handle.output_handler)
+        await all_ended()
 
     asyncio.run(main())
 
