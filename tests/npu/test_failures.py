@@ -160,6 +160,8 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, home, monkeypa
         "though torch_npu calls it done"
     )
     assert [one.command for one in found if one.command] == []
+    (info,) = [one.path for one in found if one.path.endswith("profiler_info_3.json")]
+    assert json.loads((home.out / info).read_text())["rank_id"] == "3"  # in its role, not its job
 
 
 # failures.md: npu-analysis

@@ -31,7 +31,7 @@ def main(home: Path, nsys: str) -> None:
         "tools": {"nsys": {"nsys": nsys, "trace": ["nvtx"], "start_s": 30}},
         "limits": {"start_timeout_s": 60},
     }  # fmt: skip
-    ray.init(num_cpus=2, log_to_driver=False, logging_level="error")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         fleet = rlprof_ray.Fleet(config)
         launches = [fleet.launch("actor", rank).runtime_env for rank in range(2)]
