@@ -214,25 +214,30 @@ def run_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_folder_that_cannot_be_made_is_told(rlprof, run_folder, tmp_path):
-    """Which one, why, and what to do about it."""
+def test_what_cannot_be_written_or_read_is_one_line(rlprof, run_folder, tmp_path, monkeypatch):
+    """On stderr: the file first, why, and what to do; somebody else's run is exported elsewhere."""
+    access, exports, below = os.access, run_folder / "exports", tmp_path / "file" / "below"
     (tmp_path / "file").write_text("")
-    out = tmp_path / "file" / "below"
-
-    why = "cannot be made: not a directory; name a folder that you can write to: --out DIR"
-    assert rlprof("export", run_folder, "--out", out) == (1, "", f"rlprof: {out}: {why}\n{PAGE}")
-
-
-def test_what_the_system_refuses_is_told(rlprof, run_folder, monkeypatch):
-    """What nobody foresaw is one line on stderr, the file first, and no traceback."""
+    exports.mkdir()
 
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", str(run_folder))
 
+    found = [rlprof("export", run_folder, "--out", below)]
+    monkeypatch.setattr(os, "access", lambda path, mode: path != exports and access(path, mode))
+    found.append(rlprof("export", run_folder))
+    code, *_ = rlprof("export", run_folder, "--out", tmp_path / "out")
     monkeypatch.setattr("rlprof_cli.export.read", refused)
+    found.append(rlprof("export", run_folder))
 
-    told = f"rlprof: {run_folder}: permission denied\n{PAGE}"
-    assert rlprof("export", run_folder) == (1, "", told)
+    other = "name a folder that you can write to: --out DIR"
+    told = [
+        f"{below}: cannot be made: not a directory; {other}",
+        f"{exports}: cannot be written to; {other}",
+        f"{run_folder}: permission denied",
+    ]
+    assert found == [(1, "", f"rlprof: {words}\n{PAGE}") for words in told]
+    assert code == 0
 
 
 # check
@@ -555,24 +560,6 @@ def test_ls_says_what_to_type(rlprof, tmp_path):
 
     assert out.count("to look at it:") == 1
     assert out.endswith(f"to look at it:\n  look '{prof.run_dir}'/step\n")
-
-
-def test_a_run_that_cannot_be_written_to_is_exported_elsewhere(
-    rlprof, run_folder, tmp_path, monkeypatch
-):
-    """Somebody else's run, a disk mounted read-only: what to do stands in the error."""
-    (run_folder / "exports").mkdir()
-    access = os.access
-    monkeypatch.setattr(
-        os, "access", lambda path, mode: path != run_folder / "exports" and access(path, mode)
-    )
-    said = (
-        f"rlprof: {run_folder}/exports: cannot be written to; name a folder that you can write "
-        f"to: --out DIR\n{PAGE}"
-    )
-
-    assert rlprof("export", run_folder) == (1, "", said)
-    assert rlprof("export", run_folder, "--out", tmp_path / "out")[0] == 0
 
 
 def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
