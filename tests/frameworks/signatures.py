@@ -54,10 +54,16 @@ ACTORS: dict[str, dict[str, tuple[str, str]]] = {
         "MegatronPolicyWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "actor"),
         "MegatronCriticWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "critic"),
         "MegatronRefWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "ref"),
+        "VLLMServerActor": (
+            "skyrl/backends/skyrl_train/inference_servers/vllm_server_actor.py", "rollout"
+        ),
     },
 }  # fmt: skip
 """Framework → class of its Ray actors → its file, and the role that it has."""
-_METHODS = re.compile(r"train\w*|finish_train\w*|update_weights|broadcast_to\w*|get_(base_)?url")
+_METHODS = re.compile(
+    r"train\w*|finish_train\w*|update_weights|broadcast_to\w*|get_(base_)?url"
+    r"|get_server_info"
+)
 """Methods that are kept: what a step may end with, and addresses."""
 ATTRIBUTES = ("llm", "rank", "_rank")
 """What is looked for in an actor: an engine, and who it is."""

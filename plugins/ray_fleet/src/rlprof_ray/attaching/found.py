@@ -54,7 +54,9 @@ class Member:
     @property
     def engine(self) -> str:
         """The plugin that records its engine."""
-        return "" if self.look is None else "sglang" if self.look.url else self.look.engine
+        if self.look is None:
+            return ""
+        return self.kind.server if self.look.url else self.look.engine
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -118,6 +120,8 @@ def _member(actor: Actor, kind: Kind, handle: Any, look: Look | None, problem: s
         handle._ray_allow_out_of_order_execution = not look.is_ordered  # noqa: SLF001
         if kind.engine and not (look.engine or look.url):
             problem = f"has no engine in {kind.engine}"
+        elif look.url and kind.server == "vllm" and "vllm" not in look.plugins:
+            problem = "rlprof-vllm was not there when its server started"
     return Member(actor, kind, handle, look, problem)
 
 

@@ -24,6 +24,8 @@ class Kind:
     role: str
     engine: str = ""
     """The attribute with the rollout engine; `url:METHOD`: the method that returns its address."""
+    server: str = "sglang"
+    """The plugin that records an engine reached by its address."""
     version: str = ""
     """The attribute that counts weight updates: step n + 1 begins when it becomes n."""
     ends_step: str = ""
@@ -63,6 +65,7 @@ KINDS = (
          ends_step="broadcast_to_inference_engines"),
     Kind(_SKYRL, r"(FSDP|Megatron)CriticWorkerBase", "critic"),
     Kind(_SKYRL, r"(FSDP|Megatron)RefWorkerBase", "ref"),
+    Kind(_SKYRL, "VLLMServerActor", "rollout", engine="url:get_server_info", server="vllm"),
     Kind("slime", r"(Megatron|FSDP)TrainRayActor", "actor", ends_step="train"),
     Kind("slime", "SGLangEngine", "rollout", engine="url:get_url"),
 )  # fmt: skip

@@ -65,6 +65,7 @@ def question() -> Callable[..., dict[str, Any]]:
         owner = getattr(held, "llm_engine", held)
         parallel = getattr(getattr(owner, "vllm_config", None), "parallel_config", None)
         sizes = getattr(owner, "server_args", None)
+        address = getattr(actor, method)() if way == "url" else None
         return {
             "python": sys.executable,
             "plugins": tuple(found),
@@ -75,7 +76,7 @@ def question() -> Callable[..., dict[str, Any]]:
             "roles": tuple(map(str, getattr(actor, "worker_dict", None) or ())),
             "engine": "" if held is None else type(held).__module__.partition(".")[0],
             "size": getattr(parallel, "world_size", None) or getattr(sizes, "tp_size", None) or 1,
-            "url": str(getattr(actor, method)() or "") if way == "url" else "",
+            "url": str(getattr(address, "url", address) or ""),
             "version": getattr(actor, version, None) if version else None,
             "run": runs[0] if runs else "",
         }
