@@ -280,7 +280,8 @@ def run(tmp_path, source, *args):
     file = tmp_path / "train.py"
     file.write_text(source)
     env = {name: value for name, value in os.environ.items() if name != "KINETO_LOG_LEVEL"}
-    done = subprocess.run([sys.executable, file, *args], capture_output=True, text=True, env=env)
+    argv = [sys.executable, file, *args]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -1,9 +1,7 @@
 """Libraries that stand in for CANN's, so that the released torch_npu can be imported without it.
 
-Nothing of CANN is used: what the wheel in this environment asks for is read from the wheel itself,
-by `nm` what it must find when it is loaded (it is bound at once, so that every name must exist),
-by `strings` what it looks up by name. Every name becomes a function that returns 0, apart from the
-few in `cann.c` whose answer matters.
+Nothing of CANN is used: what the wheel asks for is read from the wheel, by `nm` (all is bound when
+it is loaded) and `strings`. Each name becomes a function that returns 0, but for those in `cann.c`.
 """
 
 from __future__ import annotations

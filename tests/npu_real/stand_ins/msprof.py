@@ -1,8 +1,7 @@
 """Stands in for CANN's `msprof`: it makes up the tables of ten kernels, at the end of the window.
 
-torch_npu calls it as a program to have device data exported, `--export=on` and `--analyze=on`, with
-`--output=PROF_FOLDER`, and reads what that leaves there. What it leaves here is invented, in the
-form torch_npu reads; no data of a device are looked at.
+torch_npu calls it with `--export=on` or `--analyze=on` and `--output=PROF_FOLDER`, and reads what
+it leaves there, which is invented here.
 """
 
 from __future__ import annotations
@@ -16,16 +15,12 @@ from pathlib import Path
 KERNELS = 10
 LENGTH_NS = 20_000
 APART_NS = 100_000
-LINGERS_S = 0.5
-"""torch_npu looks for the tables every 0.1 s, and gives everything up if msprof ends before it has
-seen them. The real one works on for seconds."""
-END_NS = 400_000_000
-"""The first is called so long before the end: within the step, and before the long stop."""
+LINGERS_S = 0.5  # torch_npu looks every 0.1 s, and gives up if msprof ends before it sees a table
+END_NS = 400_000_000  # the first is called so long before the end, within the step
 PROCESSES = ((1, "CANN", "CPU"), (2, "Ascend Hardware", "NPU 0"), (3, "Overlap Analysis", "NPU 0"))
 
 
 def microseconds(ns: int) -> str:
-    """Write a time as msprof does."""
     return f"{ns // 1000}.{ns % 1000:03d}"
 
 
