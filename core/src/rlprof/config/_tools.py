@@ -78,7 +78,8 @@ def check_names(config: Config, faults: Faults) -> None:
         ("engine", "tool", config.engines.keys(), engines),
     )
     for kind, other, given, used in kinds:
-        for name in sorted(given - used - {*plugins.names(kind)}):
+        unused = given - used
+        for name in sorted(unused - {*plugins.names(kind)}) if unused else ():
             hint = closest(name, sorted(used - given), cutoff=0.8)
             if name in plugins.names(other):
                 faults.add(join(f"{kind}s", name), f"is no {kind}; put it under {other}s")
