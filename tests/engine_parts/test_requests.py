@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import pytest
 
 from rlprof import Capture, Target, Window
@@ -48,6 +51,16 @@ def test_requests_without_times_are_told(trace):
 
     assert timed.note == ""
     assert untimed.note.startswith("1 requests have no times")
+
+
+def test_slices_lie_where_the_request_was(trace, tmp_path):
+    """A window that began at 10 s is the zero of a request that was queued at 11 s."""
+    made = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})
+
+    with gzip.open(tmp_path / made.path) as text:
+        events = [one for one in json.load(text)["traceEvents"] if one["ph"] == "X"]
+    whole = next(one for one in events if one["name"] == "request a")
+    assert (whole["ts"], whole["dur"]) == (1_000_000, 4_000_000)
 
 
 def test_first_tokens_in_the_window_are_counted(tmp_path):

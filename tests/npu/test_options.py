@@ -84,3 +84,15 @@ def test_every_field_is_given_by_name(library):
         "data_simplification": True, "gc_detect_threshold": 0.0, "mstx": True,
         "mstx_domain_include": ["mine", "rlprof"],
     }  # fmt: skip
+
+
+def test_a_member_that_the_library_lacks_is_not_given(library, monkeypatch):
+    """An older torch_npu gets no metrics that it does not know; the answer names them."""
+    monkeypatch.delattr(library.module.profiler.AiCMetrics, "Memory")
+
+    fields, lacks = experimental(
+        library.module.profiler, NpuOptions(level="1", aic_metrics="Memory")
+    )
+
+    assert "aic_metrics" not in fields
+    assert [*lacks] == ["aic_metrics"]

@@ -117,6 +117,20 @@ def test_verls_options_are_asked_of_sglang(row):
     assert [*options.foreign({})] == ([told] if told else [])
 
 
+@pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])
+def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
+    """Those of another node would not know of the order, and the ranks would stop apart."""
+    facts = Facts("Engine", device="cuda", is_inside=True, nodes=nodes)
+    request = Request(SglangOptions(iterations=Iterations(2)), facts, {})
+
+    fields = request.fields(Path("/traces"), rlprof.Window(7, 8), rlprof.Target("rollout"))
+
+    assert (fields["output_dir"] != "/traces", fields.get("num_steps")) == (
+        counts,
+        None if counts else 2,
+    )
+
+
 @pytest.mark.parametrize(
     ("contents", "chosen"), [(None, "worker"), ((), "worker"), (("cpu", "stack"), "native")]
 )
