@@ -59,7 +59,7 @@ def test_a_run_without_a_cause_has_no_finding(tmp_path):
     assert "record it to see inside" in fleet.verdict
     recorded = {"window": f"2/{longest.name}", "state": "whole"}
     verdict = of_run(attrs.evolve(fleet, captures=(recorded,)), ())
-    assert verdict.endswith(f"; to see inside: rlprof view {fleet.run}.")
+    assert verdict.endswith("; look inside its windows with rlprof view.")
 
 
 def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(tmp_path):

@@ -8,7 +8,7 @@ from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
-from rlprof_report._plain import argument, secs
+from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def _look_into(analysis: Analysis, phase: str) -> str:
     """Say how to see inside *phase*: on the timeline if a window holds it, else by recording it."""
     ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
     if any(one.partition("/")[2] in ("", phase) for one in ids):
-        return f"to see inside: rlprof view {argument(analysis.run)}"
+        return "look inside its windows with rlprof view"
     return "record it to see inside"
 
 
