@@ -28,10 +28,12 @@ def _record(config):
     def record(spoil=None, *, count=4, **changes):
         with rlprof.open(config(**changes)) as prof:
             prof.scribe.exported = list  # nothing is exported yet
-            train(prof, range(count))
-            if spoil is not None:
-                spoil(prof.means.scratch / "step_000001/rollout/fake")
-            del prof.scribe.exported
+            try:
+                train(prof, range(count))
+                if spoil is not None:
+                    spoil(prof.means.scratch / "step_000001+rollout+fake")
+            finally:  # else closing waits for ever
+                del prof.scribe.exported
         return rlprof.read(prof.run_dir).captures
 
     return record
