@@ -1,8 +1,8 @@
 """What rlprof-verl uses of verl's releases, kept beside this file.
 
-`python -m tests.verl.signatures --refresh` reads it out of the wheels; `--check` asks the index
-whether they still are the wheels that were read, and whether the newest says anything else. The
-snapshot of main (`verl@COMMIT`) was read from a checkout, by `--from FOLDER`.
+`python -m tests.verl.signatures --refresh` reads it out of the wheels; `--check` reads
+the newest of the index and compares. The snapshot of main (`verl@COMMIT`) was read from a checkout,
+by `--from FOLDER`.
 """
 
 from __future__ import annotations

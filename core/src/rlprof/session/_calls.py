@@ -33,7 +33,7 @@ class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of 
 
 @attrs.frozen(eq=False)
 class _Call:
-    """One call; who has its *token* decides whether it was answered or given up."""
+    """One call. The thread that takes *token* decides: the call is answered, or given up."""
 
     function: Callable[[], Any]
     afterwards: Callable[[], Any] | None

@@ -141,7 +141,7 @@ class Member:
     def tell(self, what: bytes) -> None:
         """Ask it for something without waiting for the answer."""
         if not self.gone:
-            self._call(what, is_beside=True)  # on its event loop it might come after its calls
+            self._call(what, off_loop=True)  # on its event loop it might come after its calls
 
     def comes_after(self, other: Member) -> None:
         """Order its questions after those to the same actor as *other*."""
@@ -157,12 +157,12 @@ class Member:
         ref = self._call(how)
         return Ask(self, what, ref, time.monotonic() + within_s, window, sent_ns)
 
-    def _call(self, how: bytes, *, is_beside: bool = False) -> Any:
+    def _call(self, how: bytes, *, off_loop: bool = False) -> Any:
         call = self.actor.__ray_call__
         if self.hello.is_ordered:
             return call.remote(_inside.do, how)
-        beside = is_beside or self.hello.attribute is not None  # an engine needs its event loop
-        do = _inside.do if beside else _inside.do_at_work
+        off_loop = off_loop or self.hello.attribute is not None  # an engine needs its event loop
+        do = _inside.do if off_loop else _inside.do_at_work
         call = call.options(concurrency_group=_SYSTEM)
         self._last = call.remote(do, how, self._unfinished())
         return self._last
