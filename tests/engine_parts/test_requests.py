@@ -29,7 +29,7 @@ def _trace(tmp_path):
     capture = Capture("r1", Target("rollout"), Window(1, 2), "vllm", "h", 1)
 
     def trace(*lines, steps=0):
-        requests.write(tmp_path, 10.0, 20.0, lines)
+        requests.write(tmp_path, requests.text_of(10.0, 20.0, lines))
         return trace_of(capture, tmp_path / requests.FILE, tmp_path, steps=steps)
 
     return trace
@@ -67,7 +67,7 @@ def test_first_tokens_in_the_window_are_counted(tmp_path):
     """Those of a request from before are not, and a damaged file has none."""
     before, within = ({"left": None, "first_token_ts": at} for at in (9.0, 12.0))
     lines = [{"id": "a", **before}, {"id": "b", **within}, {"id": "c", "left": 11.0}]
-    requests.write(tmp_path, 10.0, 20.0, lines)
+    requests.write(tmp_path, requests.text_of(10.0, 20.0, lines))
     (tmp_path / "damaged").write_text("{")
 
     assert begun_in(tmp_path / requests.FILE) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.real_engines import KNOWN, counters_of
-from tests.sglang_real.conftest import captures, steps, traces
+from tests.sglang_real.conftest import captures, requests, steps, traces
 
 pytestmark = pytest.mark.slow
 TOOL = {"worker": "torch", "native": "sglang"}
@@ -34,12 +34,24 @@ def test_a_servers_schedulers_are_recorded(driven, way, step):
 
 
 def test_a_server_is_launched_with_what_rlprof_says(driven):
-    """As its command line has it; what it does not see of requests is said."""
+    """As its command line has it, so that its requests say when they waited."""
     (flags,) = [one["flags"] for one in driven.told if "flags" in one]
-    (capture,) = captures(driven.run("worker"), "sglang", "1/rollout")
 
     assert flags == ["--enable-metrics"]
-    assert "another process" in capture.unsupported["requests"]
+
+
+def test_a_servers_own_process_tells_of_its_requests(driven):
+    """Inside, a window has the request that was answered in it; SGLang's profiler has none."""
+    run = driven.run("worker")
+
+    for step in (1, 2):
+        (capture,) = captures(run, "sglang", f"{step}/rollout")
+        found, slices = requests(run, f"{step}/rollout")
+        assert [one["args"]["tokens"] for one in found.values()] == [9]
+        assert {"queued", "prefill", "decode"} <= {one["name"] for one in slices}
+        assert "requests" not in capture.unsupported
+    (native,) = captures(driven.run("native"), "sglang", "1/rollout")
+    assert "requests" in native.unsupported
 
 
 def test_what_would_end_a_server_is_not_asked(driven):

@@ -39,11 +39,21 @@ def test_iterations_are_counted_for_one_window(driven):
     assert [len(engine_steps(trace(run, artifact))) for _, artifact in found] == [2]
 
 
-def test_what_the_server_cannot_tell_is_said(driven):
-    """The life of requests is known to its frontend alone."""
-    captures = [one for one in driven.run("native").captures if one.tool == "vllm"]
+def test_a_servers_own_process_tells_of_its_requests(driven):
+    """Inside, a window has the request that was answered in it; vLLM's own profiler has none."""
+    inside, native = (
+        [one for one in driven.run(way).captures if one.tool == "vllm"]
+        for way in ("worker", "native")
+    )
 
-    assert {"requests"} == {name for one in captures for name in one.unsupported}
+    for capture, tokens in zip(inside, [5, 8], strict=True):
+        found = [art for art in capture.artifacts if art.path.endswith("_requests.trace.json.gz")]
+        events = trace(driven.run("worker"), found[0])["traceEvents"]
+        (request,) = [one for one in events if one["name"].startswith("request cmpl-")]
+        assert request["args"]["tokens"] == tokens
+        assert {"queued", "prefill", "decode"} <= {one["name"] for one in events}
+        assert "requests" not in capture.unsupported
+    assert all("requests" in one.unsupported for one in native)
 
 
 def test_counters_come_from_the_servers_metrics(driven):

@@ -27,20 +27,27 @@ if TYPE_CHECKING:
 FILE = "requests.jsonl"
 """In the window's folder: a first line with common values, then one line per request."""
 TIMES = ("queued_ts", "scheduled_ts", "first_token_ts", "last_token_ts")
+_MOST = 100_000
+"""How many requests to keep of a window: if its run dies, a server keeps them until the next."""
 
 
-def write(folder: Path, began: float, ended: float, lines: Iterable[dict[str, Any]]) -> None:
-    """Write the *lines* of a window from *began* to *ended*, both in monotonic seconds."""
+def text_of(began: float, ended: float, lines: Iterable[dict[str, Any]]) -> str:
+    """Return the file of a window from *began* to *ended*, both in monotonic seconds."""
     first = {
         "realtime_ns": time.time_ns(),
         "monotonic_ns": time.monotonic_ns(),
         "began": began,
         "ended": ended,
     }
-    with (folder / FILE).open("w", encoding="utf-8") as file:
-        file.write(json.dumps(first) + "\n")
-        for line in lines:
-            file.write(json.dumps(line) + "\n")
+    return "".join(json.dumps(line) + "\n" for line in (first, *lines))
+
+
+def write(folder: Path, text: str) -> None:
+    """Write the file of a window."""
+    try:
+        (folder / FILE).write_text(text, encoding="utf-8")
+    except OSError as exc:
+        raise CaptureError(f"requests cannot be written: {exc}") from exc
 
 
 class Watched(dict[str, Any]):
@@ -90,7 +97,9 @@ class Requests:
         self._began = 0.0
         if not isinstance(getattr(keeper, self.attribute, None), dict):
             self._keeper = None
-            self.unsupported["requests"] = "this engine's frontend is in another process"
+            self.unsupported["requests"] = (
+                "this engine's frontend is in another process; a server's can be recorded inside"
+            )
 
     def start(self) -> None:
         """Start to watch for requests that leave."""
@@ -101,8 +110,12 @@ class Requests:
             states = Watched(states)
             setattr(self._keeper, self.attribute, states)
         self._began = time.monotonic()
-        states.left = self.left
+        states.left = self._leave
         self._watched = states
+
+    def _leave(self, name: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
+        if len(self._gone) < _MOST:
+            self.left(name, state, might_be_gone)
 
     def left(self, name: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
         """Keep what is known of a request that leaves."""
@@ -112,18 +125,22 @@ class Requests:
         """Describe the requests that have left, and of *there* those that have not."""
         raise NotImplementedError
 
-    def stop(self, folder: Path) -> None:
-        """Write the requests that have left, and those that are still there."""
+    def ended(self) -> str:
+        """Stop to watch; return the file with the requests that have left, and those still there.
+
+        Empty if nothing was watched.
+        """
         watched, self._watched = self._watched, None
         if watched is None:
-            return
+            return ""
         there = tuple(watched.items())  # first, or a request that leaves now is in neither
         watched.left = None
-        now = time.monotonic()
-        try:
-            write(folder, self._began, now, self.lines(there))
-        except OSError as exc:
-            raise CaptureError(f"requests cannot be written: {exc}") from exc
+        return text_of(self._began, time.monotonic(), self.lines(there))
+
+    def stop(self, folder: Path) -> None:
+        """Stop to watch, and write the file."""
+        if text := self.ended():
+            write(folder, text)
 
 
 def begun_in(file: Path) -> int:

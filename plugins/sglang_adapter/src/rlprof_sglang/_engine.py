@@ -12,7 +12,7 @@ from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import looked_inside, seen
 from rlprof_sglang._server import Engine, Server
 from rlprof_sglang._turns import Turns, driven, turns_of
-from rlprof_sglang._words import MARK, STATE
+from rlprof_sglang._words import FRONTEND, MARK, STATE
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -49,12 +49,17 @@ def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> En
 
 
 async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Send an order to all schedulers; return the answer of the first one in each replica."""
+    """Send an order to all schedulers; return the answer of the first one in each replica.
+
+    If a server watches its requests, its answer comes last.
+    """
     said = json.dumps({"order": order, **more})
     # On a node that was launched without rlprof, this request records nothing.
     nothing = {"activities": ["rlprof"], "with_stack": False, "record_shapes": False}
     await engine.start({"output_dir": MARK + said, **nothing})
-    answers = [(state.get(STATE) or {}).get("answer") for state in await engine.states()]
+    states = await engine.states()
+    answers = [(state.get(STATE) or {}).get("answer") for state in states]
+    answers += [state.get(FRONTEND) for state in states]
     return [json.loads(answer) for answer in answers if answer]
 
 

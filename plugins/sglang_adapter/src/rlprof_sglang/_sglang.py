@@ -15,6 +15,7 @@ import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_engine.frontend import Served, parted
 from rlprof_engine.launching import profiler_dir
 from rlprof_engine.told import Counters
 from rlprof_sglang._counters import asked, kept
@@ -55,7 +56,9 @@ class Sglang:
     _engine: Engine | None = None
     _way: str = ""
     _native: Native | None = None
-    _requests: Requests | None = None
+    _requests: Requests | Served | None = None
+    _frontend: list[dict[str, Any]] = attrs.field(factory=list)
+    """The answers of a server's own process to the last order."""
     _answers: dict[str, Any] = attrs.field(factory=dict)
     _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
     _lost: str = ""
@@ -169,7 +172,9 @@ class Sglang:
             said.applied |= native.applied
             said.unsupported |= native.unsupported | beyond_native(workers, "schedulers", NATIVE)
         if options.requests:
-            self._requests = Requests(handle, has_metrics=engine.facts.has_metrics)
+            is_served = self._way == "worker" and engine.facts.kind == "http"
+            here = partial(Requests, handle, has_metrics=engine.facts.has_metrics)
+            self._requests = Served(self._frontend) if is_served else here()
             said.unsupported |= self._requests.unsupported
             await engine.run(self._requests.start)
         return said
@@ -219,6 +224,8 @@ class Sglang:
             elif answers:
                 self._leave_notes(folder, native, answers)
                 answers["ended"] = await self._tell(workers.end(window), workers)
+                if isinstance(requests, Served):
+                    requests.answers = self._frontend
         except CaptureError as exc:
             if native is not None:
                 self._lost = str(exc) if native.state == "unknown" else ""
@@ -258,11 +265,16 @@ class Sglang:
             return []
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
         iterations = {} if chosen is None else attrs.asdict(chosen)
+        is_served = self.options.requests and self._engine.facts.kind == "http"
         try:
-            return await told(self._engine, order, {"iterations": iterations})
+            found = await told(
+                self._engine, order, {"iterations": iterations, "requests": is_served}
+            )
         except CaptureError:
             raise
         except Exception as exc:
             raise CaptureError(
                 f"sglang: its schedulers cannot be reached: {type(exc).__name__}: {exc}"[:500]
             ) from exc
+        answers, self._frontend = parted(found)
+        return answers

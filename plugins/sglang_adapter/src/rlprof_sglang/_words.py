@@ -17,6 +17,8 @@ MARK = "rlprof:"
 """Begins an order in the folder of a profile request; JSON follows."""
 STATE = "rlprof"
 """Key in a scheduler's state."""
+FRONTEND = "rlprof_frontend"
+"""Key in the first scheduler's state: the answer of the process that serves requests."""
 PLUGINS = "SGLANG_PLUGINS"
 """Environment variable: if it names plugins, SGLang loads only these."""
 

@@ -8,7 +8,9 @@ launch did not switch it on, it does nothing.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rlprof_engine.recording import Place
 
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
+_MANAGER = "sglang.srt.managers.tokenizer_manager.TokenizerManager"
 _STEP = "run_batch"
 """The scheduler's method that runs a step."""
 _ENDS = ("UpdateWeight", "BeginWeightUpdate", "ReleaseMemory")
@@ -42,6 +45,12 @@ def install() -> None:
 
     HookRegistry.register(f"{_SCHEDULER}.get_internal_state", describe, HookType.AFTER)
     HookRegistry.register(f"{_refusals.PART}.{_refusals.HANDLER}", asked, HookType.AROUND)
+    if multiprocessing.parent_process() is None or _MANAGER.rpartition(".")[0] in sys.modules:
+        # A process that may take requests; SGLang starts schedulers as children.
+        from rlprof_sglang import _frontend
+
+        for name in ("start_profile", "get_internal_state"):
+            HookRegistry.register(f"{_MANAGER}.{name}", getattr(_frontend, name), HookType.AROUND)
 
 
 def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:

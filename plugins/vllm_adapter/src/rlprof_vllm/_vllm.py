@@ -16,6 +16,7 @@ import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, choose, other_number
+from rlprof_engine.frontend import Served, parted
 from rlprof_engine.launching import faults_of, profiler_dir
 from rlprof_engine.told import Counters
 from rlprof_vllm._counters import asked, kept
@@ -54,7 +55,9 @@ class Vllm:
     _engine: Engine | None = None
     _way: str = ""
     _native: Native | None = None
-    _requests: Requests | None = None
+    _requests: Requests | Served | None = None
+    _frontend: list[dict[str, Any]] = attrs.field(factory=list)
+    """The answers of a server's own process to the last order."""
     _answers: dict[str, Any] = attrs.field(factory=dict)
     _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
 
@@ -138,7 +141,8 @@ class Vllm:
             said.applied |= native.applied
             said.unsupported |= native.unsupported | beyond_native(workers, "workers", _NATIVE)
         if options.requests:
-            self._requests = Requests(handle)
+            is_served = self._way == "worker" and engine.facts.kind == "http"
+            self._requests = Served(self._frontend) if is_served else Requests(handle)
             said.unsupported |= self._requests.unsupported
             await engine.run(self._requests.start)
         return said
@@ -159,12 +163,14 @@ class Vllm:
                 await native.stop(folder)
             elif answers:
                 answers["ended"] = await self._tell(workers.end(window))
+                if isinstance(requests, Served):
+                    requests.answers = self._frontend
         finally:
             if native is not None or answers or requests is not None:
                 self._leave_notes(folder, requests, answers)
 
     def _leave_notes(
-        self, folder: Path, requests: Requests | None, answers: Mapping[str, Any]
+        self, folder: Path, requests: Requests | Served | None, answers: Mapping[str, Any]
     ) -> None:
         facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
         notes = {"way": self._way, "facts": facts, "answers": answers}
@@ -183,7 +189,11 @@ class Vllm:
         if self._engine is None:
             return []
         chosen = self.options.iterations
-        said = {"order": order, "iterations": {} if chosen is None else attrs.asdict(chosen)}
+        said = {
+            "order": order,
+            "iterations": {} if chosen is None else attrs.asdict(chosen),
+            "requests": self.options.requests and self._engine.facts.kind == "http",
+        }
         try:
             found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
         except Exception as exc:
@@ -191,7 +201,8 @@ class Vllm:
             if self._engine.is_errored:  # it may have died since the window began to open
                 why = "the engine is dead"
             raise CaptureError(f"vllm: {why}") from exc
-        return [json.loads(answer) for answer in found or ()]
+        answers, self._frontend = parted([json.loads(answer) for answer in found or ()])
+        return answers
 
 
 def _is_too_early(engine: Engine, caller: int) -> bool:

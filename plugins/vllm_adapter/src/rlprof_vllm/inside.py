@@ -1,7 +1,8 @@
 """Our own capture inside vLLM's workers; orders come as text through `collective_rpc`.
 
 vLLM loads `install` as a general plugin in the frontend, the core and every worker. It adds one
-method there, and records nothing until the first order comes.
+method there, and records nothing until the first order comes. In the process of a server, orders
+pass through the frontend, which then watches the requests.
 
 A method called by `collective_rpc` must not raise. With several workers, a failed call leaves the
 other answers unread, and every later call gets the answer of the previous call.
@@ -9,6 +10,8 @@ other answers unread, and every later call gets the answer of the previous call.
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,7 +39,42 @@ def install() -> None:
     except ImportError:
         return  # an unknown vLLM: only its own profiler remains
     setattr(WorkerWrapperBase, METHOD, obey)
+    if not installed and _serves():
+        _watch_requests()
     installed = True
+
+
+def _serves() -> bool:
+    """Whether a server in this process may pass on our orders; vLLM's own children may not."""
+    from vllm import envs
+
+    return envs.VLLM_SERVER_DEV_MODE and multiprocessing.parent_process() is None
+
+
+def _watch_requests() -> None:
+    """Have the frontend of this process carry out the orders that pass through it."""
+    try:
+        from vllm.v1.engine.async_llm import AsyncLLM
+    except ImportError:
+        return
+    inner = AsyncLLM.collective_rpc
+
+    @functools.wraps(inner)
+    async def collective_rpc(frontend: Any, method: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = await inner(frontend, method, *args, **kwargs)
+        if method != METHOD or not kwargs.get("args"):
+            return answers
+        mine = _watched(frontend, kwargs["args"][0])
+        return [*answers, mine] if mine else answers
+
+    AsyncLLM.collective_rpc = collective_rpc
+
+
+def _watched(frontend: Any, text: str) -> str:
+    from rlprof_engine.frontend import watched
+    from rlprof_vllm._requests import Requests
+
+    return watched(frontend, text, partial(Requests, frontend))
 
 
 def obey(wrapper: Any, text: str) -> str:
