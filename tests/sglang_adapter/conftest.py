@@ -63,4 +63,5 @@ def _inside(modules, monkeypatch, tmp_path):
         monkeypatch.setattr(inside, name, getattr(inside, name))
     monkeypatch.setattr(_guard, "last_why", "")
     monkeypatch.setattr(_refusals, "ours_until", 0.0)
+    monkeypatch.setattr(inside.multiprocessing, "parent_process", object)  # SGLang's main process
     inside.install()

@@ -42,6 +42,19 @@ def test_it_hooks_what_a_release_has(release):
     }
 
 
+@pytest.mark.usefixtures("inside")
+def test_it_watches_requests_in_a_process_that_serves(monkeypatch):
+    """SGLang's main process has no parent; there, orders pass through the manager."""
+    monkeypatch.setattr(inside.multiprocessing, "parent_process", lambda: None)
+    hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
+    hooks.clear()
+
+    inside.install()
+
+    names = {target.rpartition(".")[2] for target in hooks if ".TokenizerManager." in target}
+    assert names == {"start_profile", "get_internal_state"}
+
+
 @both
 @pytest.mark.usefixtures("inside")
 def test_a_scheduler_says_what_we_know_of_it(release, tmp_path):
