@@ -1,7 +1,8 @@
 """What a captured window costs beside bare torch.profiler, and how long the next step waits.
 
-Both record the same work with the same options, in turn, in one process; bare means start, stop
-and `export_chrome_trace` to a raw file. `.envs/test/bin/python bench/recording.py`
+Both record the same work with the same options, in turn, in one process; bare means start, stop,
+`export_chrome_trace` to a raw file, and freeing the events (130 ms per 300k), which bare otherwise
+pays at a garbage collection in training. `.envs/test/bin/python bench/recording.py`
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def bare(work: Callable[[], None], file: Path) -> tuple[float, float]:
     began = time.perf_counter()
     profile.stop()
     profile.export_chrome_trace(str(file))
+    profile.profiler.kineto_results = None
     return time.process_time() - cpu, time.perf_counter() - began
 
 
@@ -91,7 +93,7 @@ def compare(name: str, work: Callable[[], None], pairs: int, cpu: float, wait: f
         with prof:
             for step in range(pairs + 1):
                 prof.step(step)
-                # Before each, or one pays for the other's garbage: 130 ms per 300k events.
+                # Before each, or one pays for the other's garbage.
                 gc.collect()
                 one = bare(work, Path(folder) / "bare.json")
                 gc.collect()
