@@ -61,6 +61,7 @@ def test_a_window_holds_the_requests_that_were_served_in_it(server):
 
     assert begun == {"state": "frontend", "unsupported": {}}
     assert names(ended) == ["within", "still"]
+    assert type(server.open) is dict
 
 
 def test_an_order_that_does_not_concern_requests_has_no_answer(server):

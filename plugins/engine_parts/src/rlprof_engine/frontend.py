@@ -34,6 +34,7 @@ def watched(owner: Any, text: str, watch: Callable[[], Requests]) -> str:
         before, requests = vars(owner).pop(_ATTRIBUTE, (None, None))
         if requests is not None:
             answer["requests"] = requests.ended()
+            requests.put_back()
         if order["verb"] == "begin":
             requests = watch()
             answer = {"state": "frontend", "unsupported": requests.unsupported}
@@ -60,7 +61,7 @@ class Served:
     def start(self) -> None:
         """Do nothing: the order has begun it."""
 
-    def stop(self, folder: Path) -> None:
+    def stop(self, folder: Path, _: object = None) -> None:
         """Write the file."""
         for answer in self.answers:
             if text := answer.get("requests"):

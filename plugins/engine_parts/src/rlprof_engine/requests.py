@@ -19,6 +19,7 @@ from rlprof_engine.traces import header
 from rlprof_traces import whole
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
@@ -53,8 +54,7 @@ def write(folder: Path, text: str) -> None:
 class Watched(dict[str, Any]):
     """Replaces the dict in which an engine's frontend holds its requests.
 
-    It stays in place when a window ends, since another thread may be using it. Some releases remove
-    a request by `pop`, others by `del`.
+    Some releases remove a request by `pop`, others by `del`.
     """
 
     left: Callable[[str, Any, bool], None] | None = None
@@ -137,9 +137,21 @@ class Requests:
         watched.left = None
         return text_of(self._began, time.monotonic(), self.lines(there))
 
-    def stop(self, folder: Path) -> None:
-        """Stop to watch, and write the file."""
-        if text := self.ended():
+    def put_back(self) -> None:
+        """Give the frontend a plain dict again, unless another window watches it by now."""
+        states = getattr(self._keeper, self.attribute, None)
+        if isinstance(states, Watched) and states.left is None:
+            setattr(self._keeper, self.attribute, dict(states))
+
+    def stop(self, folder: Path, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Stop to watch, and write the file; *loop* is the one on which the frontend works."""
+        text = self.ended()
+        if loop is None:
+            self.put_back()
+        else:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self.put_back)
+        if text:
             write(folder, text)
 
 

@@ -234,7 +234,7 @@ class Sglang:
             if native is not None or answers or requests is not None:
                 self._leave_notes(folder, native, answers)
             if requests is not None:
-                requests.stop(folder)
+                requests.stop(folder, self._engine.loop)
 
     def _leave_notes(self, folder: Path, native: Native | None, answers: Mapping[str, Any]) -> None:
         known = None if self._engine is None else self._engine.facts

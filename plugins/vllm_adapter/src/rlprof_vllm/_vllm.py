@@ -177,7 +177,7 @@ class Vllm:
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
         if requests is not None:
-            requests.stop(folder)
+            requests.stop(folder, None if self._engine is None else self._engine.loop)
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
