@@ -65,6 +65,7 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
     """By its end, by its length, by being aborted, or not at all; whenever it is answered."""
     for name in ("ended", "full", "aborted", "going on"):
         begin(frontend, name)
+    frontend.rid_to_state["going on"].time_stats.first_token_time = 0.0  # none yet
     requests = Requests(frontend, has_metrics=True)
 
     requests.start()
@@ -82,6 +83,8 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
     assert (lines["full"]["retractions"], lines["full"]["dp"]) == (2, 1)
     whole = {one["args"]["id"]: one["args"] for one in slices_of(tmp_path) if "id" in one["args"]}
     assert [name for name, args in whole.items() if "unfinished" in args] == ["going on"]
+    assert {"queued_ts", "first_token_ts"} <= set(lines["ended"])
+    assert "first_token_ts" not in lines["going on"]
     assert "secret" not in (tmp_path / FILE).read_text()
 
 
