@@ -58,9 +58,11 @@ def test_slices_lie_where_the_request_was(trace, tmp_path):
     made = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})
 
     with gzip.open(tmp_path / made.path) as text:
-        events = [one for one in json.load(text)["traceEvents"] if one["ph"] == "X"]
+        events = json.load(text)["traceEvents"]
     whole = next(one for one in events if one["name"] == "request a")
     assert (whole["ts"], whole["dur"]) == (1_000_000, 4_000_000)
+    threads = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
+    assert threads == {whole["tid"]: "request lane 1"}
 
 
 def test_first_tokens_in_the_window_are_counted(tmp_path):

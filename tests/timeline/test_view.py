@@ -203,7 +203,7 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
     hint = f"ssh -L 9001:127.0.0.1:{port} {socket.gethostname()}"
     assert rest == [
         f"this machine has no browser to open it; on one that has, run {hint} and open the link",
-        f"fetched: {_view._size(len(SECRETS))}",
+        f"fetched: {len(SECRETS) / 1000:.1f} kB",
     ]
     assert (code, err) == (0, "")
 
