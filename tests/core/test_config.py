@@ -332,7 +332,7 @@ def test_faults_of_options_have_their_line(tmp_path, hand):
         ({"must_be_odd": 2}, ": must_be_odd is even"),
         ({"hz": 2000}, ": actor: 2000 Hz is too fast; take 1000"),
         ({"out": "boom"}, ": configure raised KeyError: 'boom'"),
-        ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing"),
+        ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing, at launch"),
     ],
     ids=["the options refuse", "the plugin refuses", "the plugin breaks", "no launch"],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from rlprof import hookimpl
+from rlprof import Ready, hookimpl
 
 OFFERS = """
 [rlprof.tools]
@@ -37,7 +37,10 @@ class NoStop:
 class Hangs:
     """Never return from start."""
 
-    runs_on = "process"
+    @hookimpl
+    def configure(self, place):
+        """Record the process, so that the step can stop waiting."""
+        return None if place == "launch" else Ready("process")
 
     @hookimpl
     def start(self):

@@ -184,7 +184,7 @@ def _use(
     else:
         if launch is None or isinstance(launch, Launch):
             return ToolUse(name, kind, plugin, options, asked, launch or Launch(), advice)
-        faults.add(at, f"configure returned {shown(launch)}, not a Launch or nothing")
+        faults.add(at, f"configure returned {shown(launch)}, not a Launch or nothing, at launch")
     return None
 
 
