@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,24 +39,23 @@ def install() -> None:
     except ImportError:
         return  # an unknown vLLM: only its own profiler remains
     setattr(WorkerWrapperBase, METHOD, obey)
-    if not installed and _serves():
-        _watch_requests()
+    if not installed:
+        with suppress(Exception):  # an unknown vLLM must start, too
+            _watch_requests()
     installed = True
 
 
-def _serves() -> bool:
-    """Whether a server in this process may pass on our orders; vLLM's own children may not."""
+def _watch_requests() -> None:
+    """Have the frontend of a server carry out the orders that pass through it.
+
+    Only a server in development mode passes them on. It is no child of vLLM's.
+    """
     from vllm import envs
 
-    return envs.VLLM_SERVER_DEV_MODE and multiprocessing.parent_process() is None
-
-
-def _watch_requests() -> None:
-    """Have the frontend of this process carry out the orders that pass through it."""
-    try:
-        from vllm.v1.engine.async_llm import AsyncLLM
-    except ImportError:
+    if not envs.VLLM_SERVER_DEV_MODE or multiprocessing.parent_process() is not None:
         return
+    from vllm.v1.engine.async_llm import AsyncLLM
+
     inner = AsyncLLM.collective_rpc
 
     @functools.wraps(inner)
