@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.told import captures
-
 pytestmark = pytest.mark.slow
 
 ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}
@@ -119,34 +117,3 @@ if __name__ == "__main__":
     assert told.processes == ["critic 0/1 ended"]
     assert told.problems == ["actor 0/1 is missing"]
     assert told.notes == told.log == []
-
-
-# failures.md: children
-def test_a_daemon_that_its_parent_ends_is_said_to_have_died(lab):
-    """Its open window is lost, what it exported before is whole, its parent's windows are too."""
-    script = """
-import multiprocessing
-
-def serve(ready):
-    def within(step):
-        if step == 2:
-            ready.send("serving")
-            time.sleep(600)
-
-    prof = open_session(role="critic")
-    train(prof, who="daemon ", within=within, between=lambda step: settle(prof, 1))
-
-here, there = multiprocessing.Pipe()
-daemon = multiprocessing.get_context("fork").Process(target=serve, args=(there,), daemon=True)
-daemon.start()
-here.recv()
-with open_session(role="actor") as prof:
-    train(prof)
-"""
-    told = lab.both(script, tool="torch", **ROLES)
-
-    runs = {run.processes[0].target.role: run for run in told.runs}
-    assert captures(runs["actor"]) == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert captures(runs["critic"]) == ["1/update torch whole", "2/update torch lost"]
-    assert [runs[role].processes[0].state for role in ("actor", "critic")] == ["ended", "died"]
-    assert told.log == []

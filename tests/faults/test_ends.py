@@ -52,24 +52,3 @@ def test_an_end_in_a_window(lab, name):
     assert told.processes == ["actor 0/1 " + ("died" if died else "ended")]
     assert [note for note in told.notes if early not in note] == []
     assert told.problems == told.log == []
-
-
-# failures.md: ended-in-window
-def test_a_process_that_never_closes_is_closed(lab):
-    """At its end a window that is still open is stopped and exported."""
-    script = """
-prof = open_session()
-train(prof)
-prof.step(2)
-prof.phase("update").__enter__()
-"""
-    told = lab.both(script, tool="torch")
-
-    assert told.captures == [
-        "1/update torch whole",
-        "2/update torch whole",
-        "2/update.1 torch whole",
-        "3/update torch whole",
-    ]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.problems == told.log == []

@@ -56,25 +56,6 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
     assert told.log == [f"anywhere.{hook}: CaptureError: {late}; anywhere is not used again"]
 
 
-# failures.md: export-failed
-def test_an_export_is_killed_at_its_deadline(lab):
-    """Though it holds its interpreter the helper goes, and the raw data stay."""
-    broken = {"faulty": {"hook": "export", "how": "hold"}}
-
-    told = lab.both(TRAIN.format(captures=1), tool="faulty", tools=broken, limits=LIMITS)
-
-    error = f"export: took longer than export_timeout_s {LIMITS['export_timeout_s']}; "
-    error += "raw data are kept in SCRATCH"
-    assert told.captures == [
-        f"{step}/update faulty {state}"
-        for step, state in enumerate(["whole", "failed", "whole"], 1)
-    ]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == [f"2/update faulty: {error}"]
-    assert told.problems == []
-    assert told.log == [f"faulty.{error}"]
-
-
 # failures.md: not-returned
 @pytest.mark.parametrize(("tool", "hook"), [("faulty", "stop"), ("anywhere", "start")])
 def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):

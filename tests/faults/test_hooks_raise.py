@@ -56,16 +56,16 @@ def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
     ("tool", "hook"), [("faulty", "configure"), ("faulty", "start"), ("anywhere", "stop")]
 )
 def test_strict_passes_the_error_on(lab, hook, tool):
-    """With strict: true it ends the job, with what was recorded until then exported."""
-    broken = {tool: {"hook": hook}}
+    """With strict: true it ends the job; what it and others recorded until then is exported."""
+    tools, broken = ["torch", tool], {tool: {"hook": hook}}
     done = 0 if hook == "configure" else 1
 
-    told = lab.both(TRAIN, tool=tool, tools=broken, strict=True, cut=done)
+    told = lab.both(TRAIN, tool=tools, tools=broken, strict=True, cut=done)
 
     assert told.real.code == 1
     assert told.real.err.splitlines()[-1] == f"RuntimeError: {hook} went wrong"
-    assert told.captures == rows([tool], tool, STRICT[hook])
-    assert [f"{hook} went wrong" in note for note in told.notes[:1]] == [True] * done
+    assert told.captures == rows(tools, tool, STRICT[hook])
+    assert any(f"{hook} went wrong" in note for note in told.notes) == bool(done)
     assert told.processes == ["actor 0/1 ended"]
 
 
@@ -96,18 +96,6 @@ with open_session() as prof:
     assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
     assert told.processes == ["actor 0/1 died"]
     assert told.problems == []
-
-
-# failures.md: export-failed
-def test_an_export_that_crashes_spoils_its_own_capture(lab):
-    """It has a process of its own: the raw data stay, and how the helper ended is said."""
-    told = lab.both(TRAIN, tool="faulty", tools={"faulty": {"hook": "export", "how": "crash"}})
-
-    assert told.captures == rows(["faulty"], "faulty", OUTCOMES["export"])
-    assert told.processes == ["actor 0/1 ended"]
-    assert "export: the helper process ended with -11: " in told.notes[0]
-    assert told.problems == []
-    assert len(told.log) == 1
 
 
 def rows(tools, broken, states):

@@ -51,30 +51,6 @@ time.sleep(600)
 
 
 # failures.md: salvaged
-@pytest.mark.parametrize(
-    ("tool", "state", "number"), [("torch", "lost", "SIGKILL"), ("faulty", "partial", "SIGTERM")]
-)
-def test_a_window_that_was_never_closed_is_partial_at_best(lab, tool, state, number):
-    """What the tool has written until then is exported; that its end is missing is said."""
-    script = f"""
-def kill(step):
-    if step == 2:
-        os.kill(os.getpid(), signal.{number})
-
-prof = open_session()
-train(prof, within=kill, between=lambda step: settle(prof, 1))
-"""
-    told = lab.both(script, tool=tool)
-    salvaged = lab.rlprof("salvage", told.run.path)
-
-    run = rlprof.read(told.run.path)
-    assert salvaged.code == (0 if state == "partial" else 1)
-    assert captures(run) == [f"1/update {tool} whole", f"2/update {tool} {state}"]
-    assert any("the window was never closed" in note for note in run.captures[1].notes)
-    assert_exported(run)
-
-
-# failures.md: salvaged
 def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
     """A tool was given up in its stop: the raw data that stayed where they were are salvaged."""
     hangs = {"anywhere": {"hook": "stop", "how": "sleep"}}

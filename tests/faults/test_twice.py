@@ -94,21 +94,3 @@ def test_two_jobs_at_once_keep_apart(lab):
     assert [len(run.processes) for run in runs] == [1, 1]
     assert {child.pid for child in children} == {run.processes[0].here.pid for run in runs}
     assert [] == told[0].log == told[1].log
-
-
-# failures.md: attempts
-def test_a_resumed_run_is_a_second_attempt(lab):
-    """After a first life that was cut, the second has its own folder and the first is unchanged."""
-    script = """
-prof = open_session()
-train(prof, between=lambda step: settle(prof, 1))
-os._exit(7)
-"""
-    first = lab.both(script, tool="torch", env=NAMED, steps=[1])
-    before = {file: file.read_bytes() for file in first.run.path.rglob("*") if file.is_file()}
-
-    told = lab.both(script, tool="torch", env=NAMED, steps=[1])
-
-    assert [(run.attempt, captures(run)) for run in told.runs] == [(1, WHOLE[:1]), (2, WHOLE[:1])]
-    assert before == {file: file.read_bytes() for file in before}
-    assert told.log == []

@@ -175,22 +175,6 @@ def test_an_image_without_the_commands_records_and_says_what_to_install(built, e
         assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 
 
-def test_what_is_missing_is_told_with_the_command(core):
-    """`check`, `open` and `export` say what to install for a plugin of ours that is not there."""
-    file = config_file(core, "torch")
-
-    checked = core.rlprof("check", file, code=1)
-    opened = core.run("-c", f"import rlprof; rlprof.open({file!r})", code=1)
-    exported = core.rlprof("export", "nowhere", "--to", "timeline", code=1)
-
-    missing = f"{file}:2: tool: tool 'torch' is not installed; pip install rlprof-torch"
-    assert missing in checked
-    assert f"{missing} (installed: none)" in opened
-    assert "exporter 'timeline' is not installed; pip install rlprof-timeline" in exported
-    assert "torch (rlprof-torch)" in core.rlprof("plugins").partition("not installed: ")[2]
-    assert "Traceback" not in checked + exported
-
-
 def test_core_needs_nothing_but_itself(core):
     """Off, listed and planned: all that needs no plugin works without one."""
     file = config_file(core, "torch")
