@@ -174,22 +174,6 @@ def test_the_version_is_that_of_the_distribution(rlprof):
 
 
 @pytest.mark.slow
-def test_the_module_is_the_command(file):
-    """`python -m rlprof` works where scripts are not on the PATH; torch is not imported."""
-    code = (
-        "import sys, runpy; sys.argv = ['rlprof', 'check', sys.argv[1]]\n"
-        "try: runpy.run_module('rlprof', run_name='__main__')\n"
-        "finally: print('torch' in sys.modules)"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == f"{file}: fine"
-    assert done.stdout.splitlines()[-1] == "False"
-
-
-@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error():
     """`rlprof plugins | head -1` ends quietly."""
     reader, writer = os.pipe()
@@ -241,21 +225,6 @@ def test_what_cannot_be_written_or_read_is_one_line(rlprof, run_folder, tmp_path
 
 
 # check
-
-
-def test_check_prints_every_fault(rlprof, file):
-    """A config that is wrong: every fault with its line on stderr, nothing on stdout, and 1."""
-    file.write_text("tool: tocrh\nsteps: 4-2\nroles: {actor: {}}\n")
-
-    code, out, err = rlprof("check", file)
-
-    assert (code, out) == (1, "")
-    assert err == lines(f"""
-        rlprof: {file}: 2 faults
-          {file}:1: tool: tool 'tocrh' is not installed; did you mean 'torch'? (installed: npu, nsys, torch, torch_memory)
-          {file}:2: steps: '4-2' ends before it begins; did you mean '2-4'?
-        docs/configuration.md explains every key
-    """)  # noqa: E501
 
 
 def test_check_says_what_processes_must_be_born_with(rlprof, file):

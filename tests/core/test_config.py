@@ -390,25 +390,6 @@ def test_tools_that_want_different_launches_are_refused(hand, monkeypatch):
 
 
 @pytest.mark.usefixtures("hand")
-def test_only_the_plugins_of_the_roles_asked_for_are_needed():
-    """A training node has no rollout engine installed, and need not."""
-    config = {
-        "roles": {
-            "actor": {"tool": "counter"},
-            "rollout": {"tool": "missing", "engine": "absent"},
-        }
-    }
-
-    _, tools = check_config(config, roles=["actor", "stranger"])
-
-    assert list(tools) == ["actor"]
-    assert faults_of(config, check=True) == [
-        "roles.rollout.engine: engine 'absent' is not installed (installed: engine, sglang, vllm)",
-        f"roles.rollout.tool: tool 'missing' is not installed ({INSTALLED})",
-    ]
-
-
-@pytest.mark.usefixtures("hand")
 def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     """The run's tool is one mistake, a role's own is that role's."""
     roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
@@ -457,18 +438,6 @@ def test_launches_are_merged():
         runtime_env={"r": [1]},
     ) == merge_launches(launches)
     assert Launch() == merge_launches({})
-
-
-@pytest.mark.parametrize("field", ["engine_args", "runtime_env"])
-def test_launches_that_clash_are_refused(field):
-    """Who wants what is named; equal wishes are none."""
-    one, other, third = (Launch(**{field: {"K": value}}) for value in "112")
-
-    with pytest.raises(ValueError) as error:
-        merge_launches({"one": one, "other": other, "third": third})
-
-    expected = f"'other' and 'third' want {field} 'K' to be '1' and '2'; use one of them"
-    assert expected == str(error.value)
 
 
 def test_a_url_needs_the_distribution_that_copies_there(monkeypatch):

@@ -11,7 +11,7 @@ import rlprof
 from rlprof.errors import ConfigError
 from rlprof_cli import main
 from rlprof_live import control
-from tests.core.test_on_demand import ask
+from tests.core.test_on_demand import ask, train
 from tests.fakes import engines
 
 
@@ -29,14 +29,6 @@ def _given(config):
         )  # fmt: skip
 
     return make
-
-
-def train(prof, steps=range(3)):
-    for _ in prof.steps(steps):
-        with prof.phase("rollout"):
-            pass
-        with prof.phase("update"):
-            pass
 
 
 def found(prof):

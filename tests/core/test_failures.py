@@ -20,34 +20,6 @@ def captures(prof):
     return {(c.window.id, c.tool): c for c in rlprof.read(prof.run_dir).captures}
 
 
-@pytest.mark.slow
-def test_a_failure_is_logged_once(config, caplog):
-    """Ten windows that fail alike are one warning."""
-    options = {"raises_in": "push"}
-
-    with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(options=options)) as prof:
-        train(prof, range(1, 11))
-
-    told = [record for record in caplog.records if "fake.push" in record.getMessage()]
-    assert len(told) == 1
-
-
-@pytest.mark.slow
-def test_one_tool_failing_stops_no_other(config, calls):
-    """With strict: true, too: the others start, stop and export as if it were not there."""
-    raising = {"fake": {"raises_in": "stop"}}
-    prof = rlprof.open(config(tool=["other", "fake", "anywhere"], tools=raising, strict=True))
-
-    with pytest.raises(RuntimeError):
-        train(prof, [1])
-    prof.close()
-
-    found = captures(prof)
-    assert found["1/rollout", "other"].state == "whole"
-    assert found["1/rollout", "anywhere"].state == "whole"
-    assert {"fake", "other", "anywhere"} == {call[0] for call in calls if call[1] == "stop"}
-
-
 # failures.md: not-answered
 def test_a_start_answered_too_late_is_stopped(config, calls):
     """A recording that begins after it was given up is ended by the thread that began it."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -372,104 +372,61 @@ def test_a_named_folder_keeps_its_header(at_once, tmp_path):
 
 # Real processes, all at once
 
-WORK = """
-import json, sys, time
-from pathlib import Path
-from rlprof.errors import RunError
-from rlprof.rundir import join
-from rlprof.types import Target
-print(flush=True)
-for line in sys.stdin:
-    job = json.loads(line)
-    while time.monotonic() < job["at"]:
-        pass
-    try:
-        target = Target(job["role"], job["rank"], 8)
-        found = join(Path(job["runs"]), target, {}, env=job["env"], wait_s=job["wait_s"])
-        answer = [str(found.path), found.run_id, found.attempt]
-    except RunError as exc:
-        answer = str(exc)
-    print(json.dumps(answer), flush=True)
-"""
+_barriers = []
 
 
-class Worker:
-    """A process that joins when it is told to."""
-
-    def __init__(self):
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen([sys.executable, "-c", WORK], text=True, **pipes)
-
-    def tell(self, runs, place, env, *, at=0.0, wait_s=20):
-        job = {"runs": str(runs), "role": place[0], "rank": place[1], "env": env}
-        self.process.stdin.write(json.dumps(job | {"at": at, "wait_s": wait_s}) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        return json.loads(self.process.stdout.readline())
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate()
+def _join_together(runs, place, env):
+    """Join when the other processes do; return where that is."""
+    _barriers[0].wait(60)
+    return join(runs, Target(*place, 8), {}, env=env, wait_s=20)
 
 
-def start(count):
-    workers = [Worker() for _ in range(count)]
-    for worker in workers:
-        worker.process.stdout.readline()
-    return workers
+def _enter(barrier):
+    _barriers.append(barrier)
 
 
-@pytest.fixture(name="workers", scope="module")
-def _workers():
-    """Eight processes, ready."""
-    workers = start(8)
-    yield workers
-    for worker in workers:
-        worker.kill()
+@pytest.fixture(name="race", scope="module")
+def _race():
+    """Return a function that lets four processes join at the same moment, each in its place."""
+    spawned = multiprocessing.get_context("spawn")
+    with spawned.Pool(4, _enter, [spawned.Barrier(4)]) as pool:
 
+        def race(runs, places, env):
+            jobs = [pool.apply_async(_join_together, (runs, place, env)) for place in places]
+            return [job.get(60) for job in jobs]
 
-def race(workers, runs, places, env):
-    """Let each of *workers* join in its place, all at the same moment; return where they are."""
-    at = time.monotonic() + 0.02
-    for worker, place in zip(workers, places, strict=True):
-        worker.tell(runs, place, env, at=at)
-    return [worker.answer() for worker in workers]
-
-
-RANKS = [("actor", rank) for rank in (3, 1, 7, 0, 2, 6, 4, 5)]
+        yield race
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env", [NAMED, MEETING])
-def test_eight_processes_agree(workers, runs, env):
+def test_processes_of_a_run_agree(race, runs, env):
     """All ranks of a run started at once write to one folder, whether it has a name or not."""
-    places = race(workers, runs, RANKS, env)
+    found = race(runs, [("actor", rank) for rank in (3, 1, 0, 2)], env)
 
-    assert places == [places[0]] * 8
-    assert [Path(places[0][0])] == [file.parent for file in runs.rglob("run.json")]
+    assert found == [found[0]] * 4
+    assert [found[0].path] == [file.parent for file in runs.rglob("run.json")]
 
 
 @pytest.mark.slow
-def test_processes_in_one_place_have_an_attempt_each(workers, runs):
+def test_processes_in_one_place_have_an_attempt_each(race, runs):
     """Four servers that all say they are rank 0 of a role never share a folder."""
-    found = race(workers[:4], runs, [("rollout", 0)] * 4, NAMED)
+    found = race(runs, [("rollout", 0)] * 4, NAMED)
 
-    assert sorted(attempt for _, _, attempt in found) == [1, 2, 3, 4]
+    assert sorted(folder.attempt for folder in found) == [1, 2, 3, 4]
 
 
 @pytest.mark.slow
-def test_two_leaders_of_a_resumed_run_share_its_next_attempt(workers, runs, at_once):
+def test_two_leaders_of_a_resumed_run_share_its_next_attempt(race, runs, at_once):
     """Two roles that come back at the same moment meet in one new attempt, every time."""
     roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
-    envs = [{"RLPROF_RUN_ID": f"run-{number}"} for number in range(10)]
-    for env in envs:
-        die(at_once(LEADER, env))
+    names = [f"run-{number}" for number in range(10)]
+    for name in names:
+        die(at_once(LEADER, {"RLPROF_RUN_ID": name}))
 
-    found = [race(workers[:4], runs, roles, env) for env in envs]
+    found = [race(runs, roles, {"RLPROF_RUN_ID": name}) for name in names]
 
-    names = [env["RLPROF_RUN_ID"] for env in envs]
-    assert [[[str(runs / name / "attempt_2"), name, 2]] * 4 for name in names] == found
+    assert [[RunFolder(runs / name / "attempt_2", name, 2)] * 4 for name in names] == found
 
 
 def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):

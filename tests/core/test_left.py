@@ -11,24 +11,21 @@ import pytest
 import rlprof
 from rlprof.rundir import Here, as_line
 from rlprof_cli import main
-from tests.core.test_reader import OPENED, beginning, event
+from tests.core.test_reader import ENDED, OPENED, Folder, beginning, event
 
 FOLDER = "/local/8a1d0c44/a-run"
 PLACE = {"node": "8a1d", "host": "node-b", "folder": FOLDER}
 WRITES = event("elsewhere", target={"role": "actor", "rank": 1, "world_size": 2}, **PLACE)
-ENDED = event("ended")
 
 
 @pytest.fixture(name="write")
 def _write(tmp_path):
     """Return a function that writes a manifest of a run, and reads the run."""
-    (tmp_path / "manifest").mkdir()
-    owner = {"attempt": 1, "opened_ns": 1}
-    (tmp_path / "run.json").write_text(json.dumps({"run_id": "a-run", "owner": owner}))
+    folder = Folder(tmp_path)
 
     def write(*lines, name="driver-0"):
-        (tmp_path / "manifest" / f"{name}.jsonl").write_bytes(b"".join(map(as_line, lines)))
-        return rlprof.read(tmp_path)
+        folder.write(*lines, name=name)
+        return folder.read()
 
     return write
 

@@ -12,6 +12,7 @@ import pytest
 import rlprof
 from rlprof import control
 from rlprof_cli import main
+from tests.core.steps import train as take
 
 
 def ask(prof, **wanted):
@@ -27,12 +28,9 @@ def ask(prof, **wanted):
     raise AssertionError("nobody answered")
 
 
-def train(prof, steps):
-    for _ in prof.steps(steps):
-        with prof.phase("rollout"):
-            pass
-        with prof.phase("update"):
-            pass
+def train(prof, steps=range(3)):
+    """Take *steps*, each with a rollout and an update."""
+    take(prof, steps, "rollout", "update")
 
 
 def windows(prof):

@@ -131,18 +131,6 @@ def test_a_driver_says_how_late_its_member_was(folder):
     assert capture.notes[-1] == "ended 2.0 s after it was asked to: it was busy"
 
 
-def test_the_header_is_told_as_it_stands(tmp_path):
-    """Id, attempt, config and the time it was opened come from run.json."""
-    owner = {"attempt": 2, "opened_ns": EPOCH}
-    folder = Folder(tmp_path / "run", owner=owner, config={"steps": "all"})
-
-    run = folder.read()
-
-    assert (folder.path, "a-run", 2) == (run.path, run.run_id, run.attempt)
-    assert (run.config, run.opened_ns) == ({"steps": "all"}, EPOCH)
-    assert (run.processes, run.captures, run.is_running) == ((), (), False)
-
-
 STATES: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "recording": ("recording", [OPENED, STARTED]),
     "not started yet": ("recording", [OPENED]),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -88,11 +86,13 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
         (lambda text: "", ""),
         (lambda text: json.dumps(json.loads(text) | {"plugin": "os:abort"}),
          "PluginError: os:abort is no plugin: it marks no method with hookimpl"),
+        (lambda text: json.dumps(json.loads(text) | {"plugin": "__main__:Mine"}),
+         "PluginError: Mine is a class of the script that ran, which no other process can import"),
     ],
-    ids=["no note", "no plugin"],
+    ids=["no note", "no plugin", "of the script"],
 )  # fmt: skip
 def test_a_note_that_names_no_plugin_is_told(kept, capsys, spoilt, told):
-    """Nothing is exported without a note; only a class that marks hooks is made."""
+    """Nothing is exported without a note, nor by what is no plugin or cannot be imported."""
     path, scratch = kept
     file = scratch / "capture.json"
     file.write_text(spoilt(file.read_text()))
@@ -101,50 +101,3 @@ def test_a_note_that_names_no_plugin_is_told(kept, capsys, spoilt, told):
 
     assert said.startswith(told)
     assert said.endswith(f"; raw data are kept in {scratch}")
-
-
-SCRIPT = """
-import os, signal, sys
-import rlprof
-
-class Mine:
-    @rlprof.hookimpl
-    def start(self, folder):
-        (folder / "raw.txt").write_text("said")
-
-    @rlprof.hookimpl
-    def export(self, capture, folder, out):
-        (out / "made.txt").write_text("made")
-        return [rlprof.Artifact("made.txt", kind="files", format="text")]
-
-rlprof.register("tool", "mine", Mine)
-config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "mine", "steps": [0],
-          "roles": {"actor": {}}}
-prof = rlprof.open(config)
-prof.scribe.exported = lambda: []  # exporting takes its time
-prof.step(0)
-with prof.phase("rollout"):
-    pass
-prof.scribe.flush()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-# failures.md: salvage-tried
-@pytest.mark.slow
-def test_a_class_of_the_script_cannot_be_salvaged(tmp_path, capsys):
-    """No other process can import it: that is said, and the raw data stay."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    argv = [tmp_path / "script.py", tmp_path / "runs", tmp_path / "scratch"]
-    subprocess.run([sys.executable, *map(str, argv)], env=env, check=False)
-    (path,) = (tmp_path / "runs").iterdir()
-
-    said = salvaged(path, capsys)
-
-    (capture,) = rlprof.read(path).captures
-    assert said == (
-        "PluginError: Mine is a class of the script that ran, which no other process can import; "
-        f"raw data are kept in {capture.scratch}"
-    )
-    assert (Path(capture.scratch) / "raw/raw.txt").exists()

@@ -78,25 +78,3 @@ def test_spans_are_read_as_they_were_written(folder):
     ]  # fmt: skip
     assert expected == found
     assert [span.seconds for span in found] == [1.0, 1e-7]
-
-
-GOOD = span_record(PLAIN)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"\n",
-        as_line(GOOD)[:40] + b"\n",
-        b'{"kind":"phase","name":"x","t0":Infinity,"t1":1,"id":1}\n',
-        as_line(GOOD | {"t1": "later"}),
-        b"[1,2,3]\n",
-    ],
-)
-def test_a_line_that_is_no_span_is_skipped(folder, line):
-    """The spans before and after whatever a crash has left are all there."""
-    write(folder, as_line(span_record(PLAIN)), line, as_line(span_record(FULL)))
-
-    found = [span.name for span in rlprof.read(folder).spans()]
-
-    assert found == ["rollout", "tool call"]

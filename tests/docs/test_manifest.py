@@ -20,7 +20,7 @@ from rlprof.rundir import as_json
 from rlprof.session import _scribe
 from rlprof_cli import main
 from rlprof_run import _run as values
-from tests.core.test_on_demand import ask
+from tests.core.test_on_demand import ask, train
 from tests.docs.pages import PAGES, blocks, rows, section, words
 from tests.docs.shell import write
 from tests.fakes import engines
@@ -191,14 +191,6 @@ def _live(config, monkeypatch):
             with prof.span("many"):
                 pass
     return prof.run_dir
-
-
-def train(prof, steps):
-    for _ in prof.steps(steps):
-        with prof.phase("rollout"):
-            pass
-        with prof.phase("update"):
-            pass
 
 
 @pytest.mark.slow

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +10,7 @@ from rlprof.config import Config
 from rlprof_cli.doctor import _child, examine
 from rlprof_cli.doctor._dry import try_tool
 from rlprof_cli.doctor._report import Use
+from tests.core.test_interrupted import running
 from tests.doctor.running import doctor, install_tool
 
 pytestmark = pytest.mark.slow
@@ -29,19 +28,6 @@ def _tried(module, tmp_path):
         return [f"{one.level} {one}" for one in found]
 
     return try_it
-
-
-def children(marked):
-    """List the processes of this test that have *marked* in their command line."""
-    mine, found = os.environ["PYTEST_CURRENT_TEST"].encode(), []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            is_mine = mine in (folder / "environ").read_bytes()
-            if is_mine and marked in (folder / "cmdline").read_text():
-                found.append(folder.name)
-        except OSError:
-            continue
-    return found
 
 
 def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, module):
@@ -75,7 +61,7 @@ def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, 
 
 
 @pytest.mark.parametrize("how", ["hang", "hold"])
-def test_a_hang_is_a_finding_after_the_deadline(tried, how):
+def test_a_hang_is_a_finding_after_the_deadline(tried, tmp_path, how):
     """A hook that never returns, with the interpreter's lock or without, is told with its line."""
     (line,) = tried({"goes": f"start:{how}"}, timeout_s=4)
 
@@ -84,7 +70,7 @@ def test_a_hang_is_a_finding_after_the_deadline(tried, how):
     )
     assert "rlprof_mad.py:" in line
     assert "), in its start; " in line
-    assert children("rlprof_cli.doctor.child") == []
+    assert running(str(tmp_path)) == []
 
 
 def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
@@ -106,7 +92,7 @@ def test_a_hang_in_export_leaves_no_process_behind(tried, tmp_path):
 
     assert lines[0].startswith("BAD tool mad of actor: failed: ")
     assert "export" in lines[0]
-    assert children(str(tmp_path / "scratch")) == []
+    assert running(str(tmp_path)) == []
 
 
 def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried):

@@ -62,13 +62,6 @@ def check(recorded, content):
     return _trace.check_trace(file, recorded)
 
 
-def test_a_right_trace_is_returned(recorded):
-    """What keeps the contract comes back as it was read."""
-    trace = {"rlprof": header(recorded), "traceEvents": [EVENT, {"ph": "M", "name": "x"}]}
-
-    assert trace == check(recorded, trace)
-
-
 @pytest.mark.parametrize(
     ("changes", "event", "told"),
     [

@@ -47,7 +47,6 @@ class Good:
     Options = Options
     runs_on = "process"
     heard = None
-    window = None
     options = Options()
 
     @hookimpl
@@ -75,15 +74,15 @@ class Good:
     def export(self, capture, folder, out):
         return self.made(capture, folder, out)
 
-    def made(self, capture, folder, out, status="whole"):
+    def made(self, capture, folder, out):
         try:
             names = json.loads((folder / "names.json").read_bytes())
             began = int((folder / "began").read_text())
         except (OSError, ValueError) as exc:
             raise CaptureError(f"the window was not closed: {exc}") from exc
-        return self.written(capture, out, names, began, status)
+        return self.written(capture, out, names, began)
 
-    def written(self, capture, out, names, began, status="whole"):
+    def written(self, capture, out, names, began):
         header = {
             "run": capture.run_id,
             "target": attrs.asdict(capture.target),
@@ -98,7 +97,7 @@ class Good:
         name = f"{capture.stem}.trace.json.gz"
         with gzip.open(out / name, "wt", encoding="utf-8") as file:
             json.dump({"rlprof": header, "traceEvents": events}, file)
-        return [Artifact(name, kind="trace", format="chrome-trace", status=status, note="so")]
+        return [Artifact(name, kind="trace", format="chrome-trace", note="so")]
 
 
 class WritesAtLaunch(Good):
@@ -147,8 +146,6 @@ class StopsOnlyOnce(Good):
 
 class StaysHalfOpen(Good):
     """Leave a failed start behind, and stumble over it in stop."""
-
-    file = None
 
     @hookimpl
     def start(self, folder):
@@ -216,10 +213,7 @@ class CallsAllWhole(Good):
 
     @hookimpl
     def export(self, capture, folder, out):
-        return self.written(capture, out, [], self.began(folder))
-
-    def began(self, folder):
-        return time.time_ns()
+        return self.written(capture, out, [], time.time_ns())
 
 
 class WantsToBeAlone(Good):
