@@ -259,33 +259,25 @@ def test_check_says_what_processes_must_be_born_with(rlprof, file):
     """)  # noqa: E501
 
 
-class Careful:
-    """Say something beforehand."""
+def careful(found):
+    """Make a tool that says beforehand what *found* returns for its options."""
 
-    @hookimpl
-    def start(self): ...
+    class Careful:
+        @hookimpl
+        def start(self): ...
 
-    @hookimpl
-    def advise(self):
-        return [Advice("its files hold keys"), Advice("it is\nslow", "hz")]
+        @hookimpl
+        def advise(self, options):
+            return found(options)
 
-
-class CarefulOnce(Careful):
-    """Give one text."""
-
-    @hookimpl
-    def advise(self):
-        return "mind the gap"
+    return Careful
 
 
-class CarefulInVain(Careful):
-    """Raise."""
-
-    @hookimpl
-    def advise(self, options):
-        return options.no_such
-
-
+CAUTIOUS = {
+    "careful": careful(lambda _: [Advice("its files hold keys"), Advice("it is\nslow", "hz")]),
+    "once": careful(lambda _: "mind the gap"),
+    "vain": careful(lambda options: options.no_such),
+}
 CAUTIONS = [
     "caution, careful: its files hold keys",
     "caution, careful: hz: it is slow",
@@ -297,25 +289,19 @@ CAUTIONS = [
 ]
 
 
-@pytest.fixture(name="careful")
-def _careful(file):
-    """A config whose tools have something to say, or cannot."""
-    plugins.register("tool", "careful", Careful)
-    plugins.register("tool", "once", CarefulOnce)
-    plugins.register("tool", "vain", CarefulInVain)
-    file.write_text("{tool: [careful, once, vain], steps: [1], roles: {actor: {}, critic: {}}}")
-    return file
-
-
-def test_plugins_say_beforehand_what_one_should_know(rlprof, careful):
+def test_plugins_say_beforehand_what_one_should_know(rlprof, file):
     """By `check` and `plan`: a line each, once for all roles; one that raises is no fault."""
-    code, out, err = rlprof("check", careful)
-    planned = rlprof("plan", careful, "--steps", "1-1")
+    for name, cls in CAUTIOUS.items():
+        plugins.register("tool", name, cls)
+    file.write_text("{tool: [careful, once, vain], steps: [1], roles: {actor: {}, critic: {}}}")
+
+    code, out, err = rlprof("check", file)
+    planned = rlprof("plan", file, "--steps", "1-1")
 
     assert (code, err) == (0, "")
     assert out.splitlines()[3:] == [f"  {words}" for words in CAUTIONS]
     assert (planned[0], planned[1].splitlines()[-4:], planned[2]) == (0, CAUTIONS, "")
-    assert "caution" not in rlprof("plan", careful, "--steps", "1-1", "--no-estimate")[1]
+    assert "caution" not in rlprof("plan", file, "--steps", "1-1", "--no-estimate")[1]
 
 
 def test_check_of_one_role_needs_its_plugins_only(rlprof, file):

@@ -107,13 +107,13 @@ def test_several_replicas_are_recorded_at_once(given):
 
 def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
     """All faults at once, with the close name, where they stand."""
-    with rlprof.open(given(options={"sped": 1, "raises_in": 3}), role="actor") as prof:
+    with rlprof.open(given(options={"sped": 1, "gear": 3}), role="actor") as prof:
         with pytest.raises(ConfigError) as raised:
             prof.attach({"name": "e"})
 
     assert raised.value.faults == (
         "config: engines.motor.sped: unknown key; did you mean 'speed'?",
-        "config: engines.motor.raises_in: expected text, got 3",
+        "config: engines.motor.gear: expected text, got 3",
     )
 
 

@@ -59,9 +59,12 @@ async def cancelled(coroutine, when):
         await task
 
 
-def opened(config):
-    prof = rlprof.open(config, role="trainer")
-    prof.attach({"loop": asyncio.get_running_loop()})
+async def recorded(config, body):
+    """Run *body* in a session, on the loop of its engine; return the session."""
+    with rlprof.open(config, role="trainer") as prof:
+        prof.attach({"loop": asyncio.get_running_loop()})
+        await ready()
+        await body(prof)
     return prof
 
 
@@ -74,17 +77,14 @@ def states(prof):
 def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     """Its window is closed beside the loop, which goes on; the next one is whole."""
 
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            await cancelled(rollout(prof), until("begin", "start", "1/rollout"))
-            await ready()
-            prof.step(2)
-            await rollout(prof)
-        return prof
+    async def body(prof):
+        prof.step(1)
+        await cancelled(rollout(prof), until("begin", "start", "1/rollout"))
+        await ready()
+        prof.step(2)
+        await rollout(prof)
 
-    prof = asyncio.run(main())
+    prof = asyncio.run(recorded(given(), body))
 
     assert states(prof) == {"1/rollout": "whole", "2/rollout": "whole"}
     (first, _) = rlprof.read(prof.run_dir).captures
@@ -95,15 +95,12 @@ def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
 def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
     """The engine is stopped all the same, and the phase has its line on the timeline."""
 
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
-            await ready()
-        return prof
+    async def body(prof):
+        prof.step(1)
+        await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
+        await ready()
 
-    prof = asyncio.run(main())
+    prof = asyncio.run(recorded(given(), body))
 
     assert states(prof) == {"1/rollout": "whole"}
     assert [s.name for s in rlprof.read(prof.run_dir).spans() if s.kind == "phase"] == ["rollout"]
@@ -114,11 +111,12 @@ def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
 def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
     """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
 
+    async def body(prof):
+        prof.step(1)
+        await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
+
     async def main():
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            await cancelled(rollout(prof), until("begin", "stop", "1/rollout"))
+        prof = await recorded(given(), body)
         closed = list(engines.calls)
         await until("stop", "1/rollout")
         return prof, closed
@@ -134,15 +132,12 @@ def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(gi
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     """The engine itself has said that this is its loop; nobody waits for what cannot come."""
 
-    async def main():
-        with opened(given()) as prof:
-            await ready()
-            train(prof, [1])
-            prof.step(2)
-            await rollout(prof)
-        return prof
+    async def body(prof):
+        train(prof, [1])
+        prof.step(2)
+        await rollout(prof)
 
-    prof = asyncio.run(main())
+    prof = asyncio.run(recorded(given(), body))
 
     assert states(prof) == {"1/rollout": "failed", "2/rollout": "whole"}
     assert "on the engine's own event loop" in rlprof.read(prof.run_dir).captures[0].notes[0]
@@ -153,20 +148,17 @@ def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     """What fills it may be waiting for this very phase."""
     gate = threading.Event()
 
-    async def main():
+    async def body(prof):
         loop = asyncio.get_running_loop()
         waiting = [loop.run_in_executor(None, gate.wait) for _ in range(64)]
-        with opened(given()) as prof:
-            await ready()
-            prof.step(1)
-            try:
-                await asyncio.wait_for(rollout(prof), BOUND_S)
-            finally:
-                gate.set()
+        prof.step(1)
+        try:
+            await asyncio.wait_for(rollout(prof), BOUND_S)
+        finally:
+            gate.set()
         await asyncio.gather(*waiting)
-        return prof
 
-    prof = asyncio.run(main())
+    prof = asyncio.run(recorded(given(), body))
 
     assert states(prof) == {"1/rollout": "whole"}
 
@@ -175,15 +167,12 @@ def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
 def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
     """The engine needs the loop on which the step begins."""
 
-    async def main():
-        with opened(given(steps=[9])) as prof:
-            await ready()
-            ask(prof, role="rollout", options={"guest": {"speed": 9}})
-            prof.step(1)
-            await rollout(prof)
-        return prof
+    async def body(prof):
+        ask(prof, role="rollout", options={"guest": {"speed": 9}})
+        prof.step(1)
+        await rollout(prof)
 
-    prof = asyncio.run(main())
+    prof = asyncio.run(recorded(given(steps=[9]), body))
 
     assert states(prof) == {"1/rollout": "whole"}
     assert engines.calls.count(("configure", "")) == 2

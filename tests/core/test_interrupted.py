@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from rlprof_cli import COMMANDS, main
 from tests.core.distributions import install, tool
 
 HANGS = """
@@ -89,18 +88,3 @@ def test_children_go_with_the_command(command, child, profile, tmp_path):
     assert "Traceback" not in err
     assert gone(child, here)
     assert not (tmp_path / "scratch").exists()
-
-
-def test_a_command_shows_no_traceback(monkeypatch, capsys):
-    """Whatever it was doing: one line on stderr, and the exit code of a shell."""
-
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    (module,) = (one for one in COMMANDS if one.__name__.endswith(".ls"))
-    monkeypatch.setattr(sys.modules[module.run.__module__], "run", interrupted)
-
-    code = main(["ls", "somewhere"])
-
-    assert code == 130
-    assert capsys.readouterr() == ("", "rlprof: interrupted\n")

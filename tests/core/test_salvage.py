@@ -10,12 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 
 import rlprof
+from rlprof.rundir import Here
 from rlprof.session import _exports
 from rlprof_cli import main
 from tests.core.steps import record
+from tests.core.test_scratch import edit
 
 pytestmark = pytest.mark.slow
 
@@ -143,17 +146,9 @@ def test_what_is_gone_is_said_to_be_lost(killed, capsys):
 def test_another_host_is_named(killed, capsys):
     """Raw data that lie elsewhere are salvaged there."""
     path = killed()
-    (manifest,) = path.glob("manifest/*")
-    lines = [json.loads(line) for line in manifest.read_bytes().splitlines()]
-    for line in lines:
-        if line["event"] == "process":
-            line["here"]["host"] = "node17"
-        if line["event"] == "opened":
-            line["scratch"] = "/nowhere/at/all"
-        if line["event"] == "clock":
-            line["realtime_ns"] -= 10**12
-    manifest.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    os.utime(manifest, (0, 0))
+    there = attrs.evolve(Here.now(), host="node17")
+    edit(path, here=attrs.asdict(there), scratch="/nowhere/at/all", realtime_ns=1)
+    os.utime(*path.glob("manifest/*"), (0, 0))
 
     code = main(["salvage", str(path)])
 

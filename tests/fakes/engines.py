@@ -16,7 +16,7 @@ calls: list[tuple[Any, ...]] = []
 @attrs.frozen
 class MotorOptions:
     speed: int = 1
-    raises_in: str = ""
+    gear: str = ""
 
 
 class Motor:
@@ -34,42 +34,17 @@ class Motor:
     @hookimpl
     def start(self, window, target, folder, handle):
         calls.append(("start", window.id, str(target), threading.current_thread().name))
-        self._misbehave("start")
         (folder / "raw.txt").write_text(f"{handle['name']} {window.id}")
 
     @hookimpl
     def stop(self, window, folder, handle):
         calls.append(("stop", window.id, handle["name"]))
-        self._misbehave("stop")
 
     @hookimpl
     def export(self, capture, folder, out):
         name = f"{capture.stem}.txt"
         (folder / "raw.txt").rename(out / name)
         return [Artifact(name, kind="files", format="text")]
-
-    def _misbehave(self, hook):
-        if self.options.raises_in == hook:
-            raise CaptureError(f"{hook}: the engine is dead")
-
-
-class AsyncMotor:
-    """An engine whose start and stop are coroutines."""
-
-    @hookimpl
-    async def start(self, window, folder, handle):
-        await asyncio.sleep(0)
-        calls.append(("start", window.id, asyncio.get_running_loop() is handle.get("loop")))
-        (folder / "raw.txt").write_text(window.id)
-
-    @hookimpl
-    async def stop(self, window):
-        await asyncio.sleep(0)
-        calls.append(("stop", window.id))
-
-    @hookimpl
-    def export(self, capture, folder, out):
-        return Motor().export(capture, folder, out)
 
 
 class Guest:
@@ -114,7 +89,6 @@ def register() -> None:
     import rlprof
 
     rlprof.register("engine", "motor", Motor)
-    rlprof.register("engine", "async_motor", AsyncMotor)
     rlprof.register("engine", "guest", Guest)
 
 

@@ -135,8 +135,6 @@ class Bare:
 def _misbehave(options: FakeOptions, hook: str) -> None:
     if options.raises_in == hook:
         raise RuntimeError(f"{hook} went wrong")
-    if options.raises_in == f"{hook}:exit":
-        raise SystemExit(9)
     if options.hangs_in == hook:
         gate.wait(30)
 
