@@ -18,7 +18,8 @@ from rlprof_cli._table import table
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.core.steps import train
-from tests.fakes import tools
+from tests.core.test_reader import Folder
+from tests.fakes import engines, tools
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -188,18 +189,9 @@ def test_a_reader_that_goes_away_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.fixture
-def run_folder(tmp_path: Path) -> Path:
-    """Return a run in which nothing has happened."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    owner = {"attempt": 1, "opened_ns": 0}
-    (folder / "run.json").write_text(json.dumps({"run_id": "r", "owner": owner}))
-    return folder
-
-
-def test_what_cannot_be_written_or_read_is_one_line(rlprof, run_folder, tmp_path, monkeypatch):
+def test_what_cannot_be_written_or_read_is_one_line(rlprof, tmp_path, monkeypatch):
     """On stderr: the file first, why, and what to do; somebody else's run is exported elsewhere."""
+    run_folder = Folder(tmp_path / "run").path
     access, exports, below = os.access, run_folder / "exports", tmp_path / "file" / "below"
     (tmp_path / "file").write_text("")
     exports.mkdir()
@@ -236,16 +228,11 @@ def test_check_says_what_processes_must_be_born_with(rlprof, file):
             return Launch(
                 env={"B": "2", "A": "1"},
                 argv_prefix=("nsys", "launch"),
-                engine_args={"worker": "x"},
                 runtime_env={"nsight": {}},
             )
 
-    class Motor:
-        @hookimpl
-        def start(self): ...
-
     plugins.register("tool", "needy", Needy)
-    plugins.register("engine", "motor", Motor)
+    plugins.register("engine", "motor", engines.Motor)
     file.write_text("roles: {actor: {tool: needy}, rollout: {engine: motor, tool: []}}")
 
     code, out, _ = rlprof("check", file)
@@ -253,8 +240,8 @@ def test_check_says_what_processes_must_be_born_with(rlprof, file):
     assert code == 0
     assert out == lines(f"""
         {file}: fine
-          actor: needy; processes must be born with 'nsys launch' before its command, A=1 in its environment, B=2 in its environment, engine argument worker='x', nsight in Ray's runtime_env
-          rollout: engine motor
+          actor: needy; processes must be born with 'nsys launch' before its command, A=1 in its environment, B=2 in its environment, nsight in Ray's runtime_env
+          rollout: engine motor; processes must be born with engine argument speed=1
           steps: none; nothing is recorded until it is asked for
     """)  # noqa: E501
 
@@ -438,13 +425,8 @@ def test_plugins_where_there_are_none(rlprof, monkeypatch):
 
 def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
     """One damaged run does not hide the others; looked at by itself, it says what is wrong."""
-    owner = {"attempt": 1, "opened_ns": 0}
-    for name, text in (
-        ("good", json.dumps({"run_id": "good", "owner": owner, "config": {}, "expected": {}})),
-        ("bad", "{"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(text)
+    Folder(tmp_path / "good")
+    (Folder(tmp_path / "bad").path / "run.json").write_text("{")
 
     code, out, err = rlprof("ls", tmp_path)
 

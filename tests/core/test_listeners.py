@@ -10,7 +10,6 @@ import rlprof
 from rlprof import hookimpl, plugins
 from rlprof.errors import ConfigError
 from tests.core.steps import record, train
-from tests.fakes import tools
 
 
 @pytest.fixture(name="heard")
@@ -127,20 +126,10 @@ def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     assert any(one.endswith("listener slow is slow: it missed 3 events") for one in problems)
 
 
-@pytest.mark.parametrize(
-    ("given", "fault"),
-    [
-        (["live", "fake"], "listeners: 'fake' is a tool, not a listener"),
-        ("lives", "listeners: listener 'lives' is not installed; did you mean 'live'?"),
-    ],
-)
-def test_a_listener_that_is_not_there_is_a_fault_of_the_config(config, given, fault):
+def test_a_listener_that_is_none_is_a_fault_of_the_config(config):
     """It is named before anything runs."""
-    tools.register()
-    with pytest.raises(ConfigError, match="listener") as error:
-        rlprof.open(config(listeners=given))
-
-    assert fault in str(error.value)
+    with pytest.raises(ConfigError, match="listeners: 'fake' is a tool, not a listener"):
+        rlprof.open(config(listeners=["live", "fake"]))
 
 
 def test_a_listener_that_hangs_as_the_session_closes_is_named(config, monkeypatch):

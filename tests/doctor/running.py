@@ -115,15 +115,6 @@ def doctor(*args, wrap=(), env=None, **more):
     return Told(done.returncode, done.stdout, done.stderr)
 
 
-def in_own_mounts(script):
-    """Return what makes a command run behind *script*, which may mount; skip where none may."""
-    wrap = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", f'{script}; exec "$@"']
-    tried = subprocess.run([*wrap, "sh", "true"], capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(f"this takes root, to mount something: {tried.stderr.strip()}")
-    return [*wrap, "sh"]
-
-
 def preloaded(folder, source):
     """Compile *source* and return the environment that puts it before the C library."""
     if shutil.which("cc") is None:

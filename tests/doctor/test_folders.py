@@ -10,7 +10,8 @@ import tempfile
 import pytest
 
 from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch
-from tests.doctor.running import doctor, in_own_mounts, preloaded
+from tests.doctor.running import doctor, preloaded
+from tests.faults.disks import tmpfs
 
 ROOM = 10**6
 
@@ -91,11 +92,10 @@ def test_a_tmpdir_that_is_passed_over_is_named(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_path):
     """On tmpfs raw data are welcome; a run folder would be gone with the machine."""
-    (tmp_path / "disk").mkdir()
-    wrap = in_own_mounts(f"mount -t tmpfs -o size=2g tmpfs {tmp_path / 'disk'}")
     disk = str(tmp_path / "disk")
 
-    told = doctor(profile(run_dir=disk, scratch_dir=disk, limits={"bytes": "1MB"}), wrap=wrap)
+    with tmpfs(tmp_path / "disk", "size=2g"):
+        told = doctor(profile(run_dir=disk, scratch_dir=disk, limits={"bytes": "1MB"}))
 
     assert told.code == 0, told.text
     assert any(line.startswith(f"run_dir {disk}: is in memory (tmpfs)") for line in told["warn"])
@@ -105,11 +105,8 @@ def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_pa
 @pytest.mark.slow
 def test_a_full_tmpdir_is_named(profile, tmp_path):
     """A TMPDIR without room for a megabyte is BAD; the run folder is not."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    wrap = in_own_mounts(f"mount -t tmpfs -o size=64k tmpfs {disk}")
-
-    told = doctor(profile(scratch_dir=str(disk)), wrap=wrap, env={"TMPDIR": str(disk)})
+    with tmpfs(tmp_path / "disk", "size=64k") as disk:
+        told = doctor(profile(scratch_dir=str(disk)), env={"TMPDIR": str(disk)})
 
     assert told.code == 1
     full = f"scratch_dir {disk}: is full (No space left on device)"

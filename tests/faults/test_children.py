@@ -28,10 +28,8 @@ with open_session() as prof:
     told = lab.both(script, tool="torch")
 
     assert "state child code 3" in told.real.states
-    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_all_whole("torch")
     assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
-    assert told.notes == told.problems == told.log == []
 
 
 REAPER = """
@@ -59,9 +57,7 @@ def test_training_that_waits_for_any_child(lab):
     """It is given the process of an export, and its handler is called: nothing is lost by that."""
     told = lab.both(REAPER, model="floats")
 
-    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == told.problems == told.log == []
+    told.assert_all_whole("faulty")
 
 
 # failures.md: children

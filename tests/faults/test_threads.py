@@ -33,9 +33,7 @@ def test_a_phase_that_another_thread_leaves(lab):
     """A tool that may be stopped anywhere is stopped there; the next window is recorded."""
     told = lab.both(LEFT_THERE, tool="torch")
 
-    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == told.problems == told.log == []
+    told.assert_all_whole("torch")
 
 
 # failures.md: closed-late

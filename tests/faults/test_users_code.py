@@ -34,10 +34,8 @@ print("state of my files: fine")
     told = lab.both(script, model="floats")
 
     assert told.real.states[-1] == "state of my files: fine"
-    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_all_whole("faulty")
     assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
-    assert told.notes == told.problems == told.log == []
 
 
 # failures.md: code-raised
@@ -54,9 +52,7 @@ with open_session() as prof:
     told = lab.both(script, tool="torch")
 
     assert told.real.err.splitlines()[-1] == "ZeroDivisionError: mine"
-    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == told.problems == told.log == []
+    told.assert_all_whole("torch")
 
 
 # failures.md: all-whole

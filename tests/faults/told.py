@@ -52,6 +52,12 @@ class Told:
             if self.lab.keeps_scratch:
                 assert_raw_data_kept(run)
 
+    def assert_all_whole(self, tool: str) -> None:
+        """Each window is whole by *tool*, the process has ended, and nothing is said of either."""
+        assert self.captures == [f"{step}/update {tool} whole" for step in (1, 2, 3)]
+        assert self.processes == ["actor 0/1 ended"]
+        assert self.notes == self.problems == self.log == []
+
     @property
     def runs(self):
         """All runs that are there."""

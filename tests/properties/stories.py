@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,11 +10,12 @@ from hypothesis import strategies as st
 import rlprof
 from rlprof.rundir import Here, as_line, span_record
 from rlprof.types import Artifact, Target, Window
+from tests.core import test_reader
+from tests.core.test_reader import Folder, beginning
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EPOCH = 1_790_857_026_000_000_000
 WINDOWS = [Window(2, 3, "rollout"), Window(2, 3, "update"), Window(2, 3, "update", 1), Window(5, 8)]
 DEAD = attrs.evolve(Here.now(), started="never")
 """A process that has died: there is one with its number, begun at another time."""
@@ -32,16 +32,12 @@ class Story:
 
 def event(name: str, mono: int = 500, **fields: Any) -> bytes:
     """Write a line of a manifest."""
-    return as_line({"event": name, "mono": mono, **fields})
+    return as_line(test_reader.event(name, mono, **fields))
 
 
 def head(rank: int) -> tuple[bytes, ...]:
     """Write the lines every manifest begins with."""
-    who = {"target": attrs.asdict(Target("actor", rank, 3)), "here": attrs.asdict(DEAD)}
-    return (
-        event("process", **who, versions={}),
-        event("clock", realtime_ns=EPOCH, monotonic_ns=100, bound_ns=40),
-    )
+    return tuple(map(as_line, beginning(Target("actor", rank, 3), DEAD)))
 
 
 @st.composite
@@ -98,11 +94,8 @@ class RunOf:
     """A run folder whose files are written as the tests say, again and again."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        for folder in ("manifest", "spans"):
-            (path / folder).mkdir(parents=True)
-        owner = {"attempt": 1, "opened_ns": EPOCH}
-        (path / "run.json").write_text(json.dumps({"run_id": "a-run", "owner": owner}))
+        self.path = Folder(path).path
+        (path / "spans").mkdir()
 
     def write(self, story: Story, manifest: bytes | None = None, spans: bytes | None = None):
         """Write the files of one process; by default whole."""
