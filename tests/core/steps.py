@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import rlprof
+
+BEGIN = """
+import os, signal, sys, time
+import rlprof
+from tests.fakes import engines, tools
+tools.register()
+engines.register()
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
+          "steps": {"every": 1}, "roles": {"actor": {}}}
+"""
+"""How a program of a process of its own begins."""
+
+
+def command(program, runs, scratch):
+    """Return how *program* is run in a process of its own, for `subprocess`."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = [sys.executable, "-c", BEGIN + program, str(runs), str(scratch)]
+    return {"args": argv, "env": env}
 
 
 def train(prof, steps=(1,), *phases):

@@ -254,9 +254,8 @@ class Engine:
 
 
 @pytest.fixture
-def hand(monkeypatch):
+def hand():
     """Offer the plugins above, by hand."""
-    monkeypatch.setattr(plugins, "_registered", {})
     for word, cls in (("sampler", Sampler), ("counter", Counter), ("rival", Rival)):
         plugins.register("tool", word, cls)
     plugins.register("engine", "engine", Engine)

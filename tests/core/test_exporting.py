@@ -8,7 +8,7 @@ import os
 import pytest
 
 import rlprof
-from rlprof import Selection, hookimpl, plugins
+from rlprof import Selection, hookimpl
 from rlprof.types import Window
 from rlprof_cli import main
 from tests.core.distributions import install
@@ -34,11 +34,6 @@ LIST = """
             return [out / "list.txt"]
 """
 PLAIN = [("depth", 3), ("loud", False), ("mark", None)]
-
-
-@pytest.fixture(autouse=True)
-def _nothing_by_hand(monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
 
 
 @pytest.fixture

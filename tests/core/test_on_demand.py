@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 
@@ -12,6 +11,7 @@ import pytest
 import rlprof
 from rlprof import control
 from rlprof_cli import main
+from tests.core.steps import command
 from tests.core.steps import train as take
 
 
@@ -235,35 +235,21 @@ def test_a_file_that_is_no_request_harms_nobody(config, caplog, text):
     assert caplog.text.count("request: bad.json") == 1
 
 
-SCRIPT = """
-import sys, time
-import rlprof
-from tests.fakes import tools
-tools.register()
-config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake", "steps": "none",
-          "roles": {"actor": {}}}
-with rlprof.open(config) as prof:
+PROGRAM = """
+with rlprof.open(config | {"steps": "none"}) as prof:
     print("go", flush=True)
     for step in prof.steps(range(100000)):
         with prof.phase("rollout"):
             time.sleep(0.02)
-        if not sys.stdin:
-            break
 """
 
 
 @pytest.fixture(name="live")
 def _live(tmp_path):
     """Run a training process without steps to record; return the folder of its run."""
-    script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
     runs = tmp_path / "runs"
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(runs), str(tmp_path / "scratch")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "/usr/bin:/bin"},
-    )
+    program = command(PROGRAM, runs, tmp_path / "scratch")
+    process = subprocess.Popen(**program, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
     while not [file for file in runs.glob("*/manifest/*") if file.stat().st_size]:
         assert process.poll() is None

@@ -16,11 +16,6 @@ EARLIER = "is written for an earlier rlprof"
 FOLLOW = "follow Migration in rlprof's CHANGELOG.md"
 
 
-@pytest.fixture(autouse=True)
-def _nothing_by_hand(monkeypatch):
-    monkeypatch.setattr(plugins, "_registered", {})
-
-
 def refusal(kind: plugins.Kind, name: str) -> str:
     """Return why plugin *name* is refused."""
     with pytest.raises(PluginError) as error:

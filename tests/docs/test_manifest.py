@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 
 import attrs
@@ -21,6 +17,7 @@ from rlprof.session import _scribe
 from rlprof_cli import main
 from rlprof_run import _run as values
 from tests.core.test_on_demand import ask, train
+from tests.core.test_salvage import CLOSED, _killed  # noqa: F401 -- a fixture
 from tests.docs.pages import PAGES, blocks, rows, section, words
 from tests.docs.shell import write
 from tests.fakes import engines
@@ -124,35 +121,19 @@ def test_what_a_capture_json_holds_is_listed():
 
 # What core writes
 
-KILLED = """
-import os, signal, sys
-import rlprof
-from tests.fakes import engines, tools
-tools.register()
-engines.register()
-roles = {"actor": {}, "rollout": {"engine": "motor", "tool": []}}
-config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1] + "/scratch", "tool": "fake",
-          "steps": [1], "roles": roles}
+WITH_AN_ENGINE = """
+config["roles"]["rollout"] = {"engine": "motor", "tool": []}
 prof = rlprof.open(config, role="actor")
 prof.attach({"name": "engine 0"})
-prof.scribe.exported = lambda: []  # exporting takes its time
-for step in prof.steps(range(2)):
-    with prof.phase("rollout"):
-        pass
-prof.scribe.flush()
-os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.fixture(name="killed")
-def _killed(tmp_path):
+@pytest.fixture(name="salvaged")
+def _salvaged(killed):
     """Salvage a run whose process was killed before it had exported anything."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    home = tmp_path / "killed"
-    code = subprocess.run([sys.executable, "-c", KILLED, str(home)], env=env).returncode
-    (file,) = home.glob("*/run.json")
-    assert (code, main(["salvage", str(file.parent)])) == (-signal.SIGKILL, 0)
-    return file.parent
+    path = killed(WITH_AN_ENGINE + CLOSED)
+    assert main(["salvage", str(path)]) == 0
+    return path
 
 
 @pytest.fixture(name="live")
@@ -194,9 +175,9 @@ def _live(config, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_written_is_what_is_listed(live, killed):
+def test_what_is_written_is_what_is_listed(live, salvaged):
     """Events and their fields in the manifests of real runs are those of the table."""
-    seen = fields(told(live) + told(killed))
+    seen = fields(told(live) + told(salvaged))
 
     assert set(EVENTS) == set(seen)
     for event, names in seen.items():

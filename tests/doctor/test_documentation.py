@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 from rlprof.config import load_config
 from rlprof_cli.doctor import _profilers
+from tests.docs.pages import PAGES, ROOT, blocks
 from tests.doctor.running import doctor
 
-ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs/doctor.md").read_text()
+TEXT = PAGES["docs/doctor.md"]
 PLAIN = re.sub(r"[`*]", "", TEXT)
 
 
@@ -35,10 +34,6 @@ def findings():
                 yield max(texts, key=len).replace("`", "")
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
-
-
 def test_every_finding_and_every_variable_is_explained():
     """Who searches the docs for what the command said, or looks at, finds it."""
     words = {*findings()} - {"theirs", "it did not say why"}
@@ -52,7 +47,7 @@ def test_every_finding_and_every_variable_is_explained():
 @pytest.mark.slow
 def test_the_example_is_what_happens(tmp_path):
     """The config in the docs gives the lines in the docs; numbers and the machine's own vary."""
-    (config,) = blocks("yaml")
+    (config,) = (block.text for block in blocks(TEXT, "yaml"))
     (tmp_path / "profile.yaml").write_text(config)
 
     told = doctor("profile.yaml", cwd=tmp_path, env={"CUDA_VISIBLE_DEVICES": ""})
@@ -63,7 +58,7 @@ def test_the_example_is_what_happens(tmp_path):
         wheres = ("clocks", "run_dir", "scratch_dir", "ulimit")  # the machine's own
         return [line for line in ours if not line[6:].startswith(wheres)]
 
-    (shown,) = blocks("text")
+    (shown,) = (block.text for block in blocks(TEXT, "text"))
     assert told.code == 1, told.text
     assert shape(shown) == shape(told.text)
     assert shown.splitlines()[-1].startswith("not everything will work here: ")
@@ -72,9 +67,9 @@ def test_the_example_is_what_happens(tmp_path):
 
 def test_the_code_in_the_docs_runs(capsys):
     """The lines for a training process print what is not ok, and nothing else."""
-    (code,) = blocks("python")
+    (block,) = blocks(TEXT, "python")
 
-    exec(compile(code, "doctor.md", "exec"), {})  # noqa: S102 -- ours
+    exec(compile(block.text, "doctor.md", "exec"), {})  # noqa: S102 -- ours
 
     printed = capsys.readouterr().out.splitlines()
     assert all(line.startswith(("warn ", "BAD ")) for line in printed), sys.version
