@@ -46,7 +46,7 @@ class Good:
 
     Options = Options
     runs_on = "process"
-    heard = None
+    heard = folder = None
     options = Options()
 
     @hookimpl
@@ -129,17 +129,9 @@ class StopsOnlyAfterStart(Good):
 class StopsOnlyOnce(Good):
     """Raise in a second stop."""
 
-    stops = 0
-
-    @hookimpl
-    def start(self, folder):
-        self.stops = 0
-        return Good.start(self, folder)
-
     @hookimpl
     def stop(self):
-        self.stops += 1
-        if self.stops > 1:
+        if self.folder is not None and self.heard is None:
             raise RuntimeError("stopped already")
         Good.stop(self)
 
@@ -223,14 +215,11 @@ class WantsToBeAlone(Good):
 
     @hookimpl
     def start(self, folder):
-        if self.heard is None and not self.busy.acquire(blocking=False):
+        heard = Good.start(self, folder)
+        if not self.busy.acquire(blocking=False):
+            self.heard = None
             raise CaptureError("another one is active")
-        try:
-            return Good.start(self, folder)
-        except BaseException:
-            if self.heard is None:
-                self.busy.release()
-            raise
+        return heard
 
     @hookimpl
     def stop(self):
