@@ -7,7 +7,7 @@ import attrs
 import rlprof
 from rlprof.rundir import as_line
 from rlprof.types import Target
-from tests.core.test_reader import ACTOR, EPOCH, beginning, event
+from tests.core.test_reader import ACTOR, EPOCH, Folder, beginning, event
 
 ENGINE = Target("rollout", replica=1)
 
@@ -19,11 +19,10 @@ def write(folder, name, records):
 
 def run_with(tmp_path, name, records, *lines):
     """Write a run of one process, and *records* into its file *name*."""
-    header = {"run_id": "r", "owner": {"attempt": 1, "opened_ns": EPOCH}, "config": {}}
-    write(tmp_path, "run.json", [header])
-    write(tmp_path, "manifest/actor-0-a-1.jsonl", [*beginning(), *lines])
+    folder = Folder(tmp_path)
+    folder.write(*beginning(), *lines, name="actor-0-a-1")
     write(tmp_path, name, records)
-    return rlprof.read(tmp_path)
+    return folder.read()
 
 
 def test_counters_are_read_on_the_wall_clock(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults import disks
+from tests.faults.told import rows
 
 pytestmark = pytest.mark.slow
 
@@ -72,10 +73,7 @@ def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
         told = lab.both(FILLED, tool="faulty", env={"FAULTS_DISK": str(lab.scratch)})
 
     reason = "OSError: [Errno 28] No space left on device"
-    assert told.captures == [
-        f"{step}/update faulty {state}"
-        for step, state in enumerate(["whole", "failed", "failed"], 1)
-    ]
+    assert told.captures == rows(["faulty"], "faulty", ["whole", "failed", "failed"])
     assert told.processes == ["actor 0/1 ended"]
     assert {f"{step}/update faulty: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
     assert told.problems == []
@@ -111,9 +109,7 @@ def test_a_scratch_folder_removed_in_mid_run(lab):
 
     told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.scratch)})
 
-    assert told.captures == [
-        f"{step}/update torch {state}" for step, state in enumerate(["whole", "failed", "whole"], 1)
-    ]
+    assert told.captures == rows(["torch"], "torch", ["whole", "failed", "whole"])
     assert told.processes == ["actor 0/1 ended"]
     assert any("No such file or directory: 'SCRATCH" in note for note in told.notes)
     assert {"2/update"} == {note.split()[0] for note in told.notes}

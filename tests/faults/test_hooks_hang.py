@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.harness import wait_for
+from tests.faults.told import rows
 
 pytestmark = pytest.mark.slow
 
@@ -45,11 +46,7 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
 
     limit = f"{hook}_timeout_s"
     late = f"{hook} was not answered within {limit} {LIMITS[limit]}"
-    assert told.captures == [
-        row
-        for step, state in enumerate(GIVEN_UP[hook], 1)
-        for row in (f"{step}/update torch whole", f"{step}/update anywhere {state}")
-    ]
+    assert told.captures == rows(["torch", "anywhere"], "anywhere", GIVEN_UP[hook])
     assert told.processes == ["actor 0/1 ended"]
     assert [note for note in told.notes if late not in note] == []
     assert told.notes[-1] == f"3/update anywhere: start: not started: {late}"

@@ -9,6 +9,8 @@ import signal
 
 import pytest
 
+from tests.faults.told import rows
+
 pytestmark = pytest.mark.slow
 
 TRAIN = """
@@ -96,15 +98,6 @@ with open_session() as prof:
     assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
     assert told.processes == ["actor 0/1 died"]
     assert told.problems == []
-
-
-def rows(tools, broken, states):
-    """Say what `Told.captures` should be: the other tools are whole."""
-    return [
-        f"{step}/update {tool} {state if tool == broken else 'whole'}"
-        for step, state in enumerate(states, 1)
-        for tool in tools
-    ]
 
 
 def notes(hook, tool):

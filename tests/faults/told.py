@@ -126,6 +126,15 @@ def captures(run) -> list[str]:
     return [f"{c.window.id} {c.tool} {c.state}" for c in run.captures]
 
 
+def rows(tools, broken, states):
+    """Say what `Told.captures` should be: the other tools are whole."""
+    return [
+        f"{step}/update {tool} {state if tool == broken else 'whole'}"
+        for step, state in enumerate(states, 1)
+        for tool in tools
+    ]
+
+
 def assert_raw_data_kept(run) -> None:
     """What was recorded and not exported still lies where the manifest says.
 
