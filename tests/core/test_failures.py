@@ -37,17 +37,6 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
     assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]
 
 
-@pytest.mark.slow
-def test_what_cannot_be_had_is_said(config):
-    """What a tool was asked and cannot do is in the manifest beside what it applied."""
-    prof = record(config(options={"unsupported": ["cuda"], "level": 3}))
-
-    capture = captures(prof)["1/rollout", "fake"]
-    assert capture.asked == {"unsupported": ["cuda"], "level": 3}
-    assert capture.applied == {"level": 3}
-    assert capture.unsupported == {"cuda": "not here"}
-
-
 def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monkeypatch):
     """What could not be exported stays as its tool has left it: a folder without files, too."""
     started = tools.Fake.start
