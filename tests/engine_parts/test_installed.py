@@ -51,17 +51,6 @@ def told(engine, *, warnings=False):
 
 
 @both
-def test_both_ways_are_named(installed, engine):
-    """With the release, the newest that was read; nothing is warned of."""
-    installed(engine, NEWEST[engine])
-
-    said = told(engine)
-
-    assert [*said] == [engine, "way worker", "way native"]
-    assert (said[engine], told(engine, warnings=True)) == (NEWEST[engine], {})
-
-
-@both
 def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatch, engine):
     """A warning: a variable names those the engine may load, and ours is not among them."""
     installed(engine, NEWEST[engine])

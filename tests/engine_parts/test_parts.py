@@ -6,7 +6,6 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof_engine.answers import answers_in, unseen
-from rlprof_engine.beforehand import beyond_known
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.wrapped import Wrapped
@@ -63,15 +62,6 @@ def test_requests_without_steps_are_told():
     assert unseen([3, 0], 2) == unseen([0], 0) == unseen([], 2) == []
     (why,) = unseen([0, 0], 2)
     assert "2 requests" in why
-
-
-@pytest.mark.parametrize(
-    ("version", "is_newer"),
-    [("0.5.9", False), ("0.5.23.post1", False), ("0.6", True), ("of unknown version", False)],
-)
-def test_a_release_newer_than_the_newest_known_is_warned_of(version, is_newer):
-    """Releases compare by number, and one without a number is not judged."""
-    assert [one.level for one in beyond_known(version, "0.5.23")] == ["warning"] * is_newer
 
 
 def test_an_address_without_a_scheme_is_refused():

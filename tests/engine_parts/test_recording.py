@@ -101,17 +101,6 @@ def test_it_begins_at_once_or_with_the_first_step():
     assert lazy.follower.seen == ["step 0", "pop"]
 
 
-def test_without_a_count_all_steps_are_recorded():
-    """Until it is told to end; then the method is the engine's own again."""
-    one = Begun().ran(20)
-    one.recording.end("over")
-    one.ran(1)
-
-    assert (one.recording.done, one.recording.why) == (20, "")
-    assert one.follower.seen[-3:] == ["step 19", "pop", "over"]
-    assert vars(one.worker) == {}
-
-
 @pytest.mark.parametrize(
     ("word", "why"),
     [

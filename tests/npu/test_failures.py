@@ -89,18 +89,6 @@ def test_an_old_release_is_asked_what_it_knows(library, home):
     assert sorted(recording.unsupported) == ["host_sys", "mstx_domain_exclude", "sys_io"]
 
 
-# failures.md: npu-options
-@torch
-def test_what_cann_may_leave_out_is_noted(library, home):
-    """torch_npu does not report what an old CANN cannot record, and the notes say so."""
-    home.record(NpuOptions(level="1", aic_metrics="MemoryAccess", sys_io=True))
-
-    assert notes(home)["said"] == [
-        "torch_npu does not say whether CANN could record sys_io, MemoryAccess"
-    ]
-    assert library.profiles[0].given["experimental_config"].sys_io is True
-
-
 # failures.md: hook-raised
 @torch
 def test_a_start_that_fails_silently_is_refused(library, home):

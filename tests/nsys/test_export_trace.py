@@ -14,7 +14,6 @@ from rlprof_nsys._trace import write_trace
 from tests.nsys import database as made_of
 from tests.nsys.database import (
     API,
-    EPOCH_NS,
     KERNEL,
     NVTX,
     OSRT,
@@ -78,15 +77,6 @@ def tracks(found):
 def track_of(found, name):
     (event,) = (event for event in found["traceEvents"] if event["name"] == name)
     return tracks(found)[event["pid"], event["tid"]]
-
-
-def test_the_first_key_says_whose_it_is_and_when_zero_is(read):
-    """The header is what was given, with the session's wall clock and how far that may be wrong."""
-    found = read()
-    assert next(iter(found)) == "rlprof"
-    header = found["rlprof"]
-    assert (header["run"], header["epoch_ns"]) == ("r", EPOCH_NS)
-    assert header["error_ns"] == 1_000_000 + 10**9 // 2000
 
 
 def test_ranges_are_slices_with_domain_payload_and_category(read, database):

@@ -77,12 +77,6 @@ def test_every_fault_is_told_by_its_path():
     assert "'mpi-impl' needs text, a number, true or false" in told["tools.nsys.options"]
 
 
-def test_what_is_traced_may_be_written_as_nsys_has_it():
-    """A list, or the text that `nsys --trace` takes."""
-    assert options(trace="cuda, nvtx").trace == options(trace=["cuda", "nvtx"]).trace
-    assert options(trace="cuda, nvtx").trace == ("cuda", "nvtx")
-
-
 def test_the_launcher_stands_before_the_command():
     """The prefix has one argument, which says all that is asked; who attaches needs none."""
     asked = {"mpi-impl": "a b", "stack": True}

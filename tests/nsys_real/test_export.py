@@ -85,14 +85,6 @@ def _traces(windows, tmp_path_factory):
     return found
 
 
-def test_each_report_becomes_a_whole_trace(traces):
-    """The trace and the report are there, and whole."""
-    suffixes = ["trace.json.gz", "nsys-rep"]
-    for made, _, _ in traces:
-        assert [one.path.removeprefix(f"{CAPTURE.stem}.") for one in made] == suffixes
-        assert [(one.status, one.note) for one in made] == [("whole", "")] * 2
-
-
 def test_all_ranges_are_there_where_the_clock_of_the_program_puts_them(traces):
     """As many as were made, with name and payload; both ends as near as the trace says."""
     for _, trace, told in traces:

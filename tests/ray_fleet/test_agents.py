@@ -68,17 +68,3 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
     counts = {"trajectory": 1, "turn": 2, "request": 2}
     assert seen == {(one, rank, name): counts[name] for one in ids for rank in (0, 1)
                     for name in counts}  # fmt: skip
-
-
-def test_an_agent_that_is_dead_is_named(ray, spawn, config):
-    """The step goes on without it, and the run says who was not told."""
-    agents, doomed = [spawn(Agent)], spawn(Trainer)
-
-    with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
-        fleet.attach(agent=[*agents, doomed])
-        doomed.die.remote()
-        out = train(ray, fleet, agents, [], (1, 2))
-
-    assert len(out) == 4
-    (problem,) = rlprof.read(fleet.run_dir).problems
-    assert "agent 1/2: start: " in problem

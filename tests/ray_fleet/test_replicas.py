@@ -93,22 +93,6 @@ def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
     assert states(fleet.run_dir) == {f"{step}/{name}": "whole" for step in (2, 3) for name in names}
 
 
-def test_a_replica_of_the_driver_is_recorded(ray, spawn, config):
-    """An engine the driver itself holds is attached as in a single process."""
-    from mini_engine import Engine
-
-    actors = [spawn(Trainer)]
-    with Engine(profiler=True) as engine, rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
-        fleet.attach(actor=actors, rollout=[engine])
-        for step in fleet.steps((1, 2)):
-            with fleet.phase("rollout"):
-                engine.generate(["1 + 1 ="])
-            with fleet.phase("update"):
-                ray.get(actors[0].update.remote(step))
-
-    assert rows(fleet) == ["2/rollout rollout replica 0 whole", "2/update actor 0/1 whole"]
-
-
 class Still(Server):
     """It has no engine to start: windows on it fail."""
 

@@ -81,14 +81,6 @@ def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_causes_are_two_findings_the_larger_first(tmp_path):
-    """A stalled tool of 40 s comes before a weight sync of 9 s, and both are told."""
-    path = make_fleet(tmp_path / "run", ["sync", "tool"], seed=1, trajectories=288, ranks=16)
-
-    assert causes(path)[:2] == ["tool", "sync"]
-
-
-@pytest.mark.slow
 def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
     """Tools that stall in few steps are told with just these; asked for one, against the others."""
     path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)

@@ -36,19 +36,6 @@ def compare(capsys, *argv):
     return json.loads(capsys.readouterr().out)
 
 
-def test_steps_that_were_asked_for_are_compared(tmp_path, capsys):
-    """`RUN:STEPS` takes these steps, the first of the run among them, but no recorded ones."""
-    run = write(tmp_path / "a", steps=40, recorded=25)
-
-    found = compare(capsys, f"{run}:1-20", f"{run}:21-28,30-40")
-
-    assert found["a"]["steps"] == list(range(1, 21))
-    assert found["a"]["left_out"] == {}
-    assert found["b"]["steps"] == [*range(21, 25), *range(26, 29), *range(30, 41)]
-    assert found["b"]["left_out"] == {"recorded": [25]}
-    assert not any("two runs" in note for note in found["notes"])
-
-
 @pytest.mark.parametrize(
     ("steps", "basis"), [("1-5", "equal tokens"), ("4-5", "seconds")], ids=["five", "two"]
 )

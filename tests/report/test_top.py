@@ -43,15 +43,6 @@ def shown(run, width=100, height=24):
     return screen(live, width=width, height=height).splitlines()
 
 
-def test_trajectories_in_flight_are_counted(run):
-    """One with parts is in flight until it ends itself; those of old steps are forgotten."""
-    for number, name in ((0, "request"), (1, "request"), (1, "trajectory")):
-        run.now += 1_000_000
-        run.span("span", name, run.now, run.now + 1, 3, trajectory=f"3-{number}")
-
-    assert "trajectories: 1 in flight, 1 ended" in shown(run)
-
-
 def test_phases_within_phases_are_counted_once(run):
     """A phase inside another one has no column, also with a span between them."""
     common = {"t0": run.now, "t1": run.now + 3_000_000_000, "step": 3}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 
 import pytest
@@ -94,16 +93,3 @@ def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys, monkeypatch):
 
     assert lines[0] == "run run: ended, 3 steps (3 clean): 3-5"
     assert lines[1].startswith("A step takes ")
-
-
-def test_the_phases_say_whose_they_are_and_add_up(tmp_path, capsys):
-    """The head names the process, and a last row has what no phase has."""
-    lines = printed(capsys, make_fleet(tmp_path / "run", seed=5))
-
-    at = lines.index("phases of driver, median of 9 clean steps:")
-    rows = lines[at + 1 : lines.index("", at)]
-    median_s = float(re.search(r"A step takes ([0-9.]+) s", lines[1])[1])
-    assert rows[-1].split()[:2] == ["the", "rest"]
-    assert sum(float(re.search(r" ([0-9.]+) s", row)[1]) for row in rows) == pytest.approx(
-        median_s, rel=0.01
-    )

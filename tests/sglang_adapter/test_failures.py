@@ -25,28 +25,6 @@ def lived(handle):
 
 
 # failures.md: sglang-traces
-@pytest.mark.parametrize("release", [OLD, NEW, "sglang==0.5.23"])
-def test_a_healthy_engine_of_every_generation(lab, release):
-    """Two windows, each with its own steps; nothing is left where the engine wrote."""
-    handle = engine(release)
-
-    run = lab.train(handle, steps=(1, 2))
-
-    assert states(run) == ["whole"] * 2
-    assert lab.answers == [ANSWER] * 2
-    for index in range(2):
-        (trace,) = traces_of(run, index)
-        assert (trace.status, trace.events) == ("whole", 4)
-        assert run.captures[index].applied["way"] == "native"
-    assert list(lab.traces.iterdir()) == []
-    assert run.problems == ()
-    assert [name for name, _ in handle.tokenizer_manager.calls] == (
-        ["get_internal_state"] + ["start_profile", "stop_profile"] * 2
-    )
-    assert lived(handle)
-
-
-# failures.md: sglang-traces
 def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
     """By pipeline parallelism, which no test on a real engine has: one of each, with its place."""
     run = lab.train(engine(NEW, tp=2, pp=2), steps=(1,))
@@ -122,21 +100,6 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
         assert len(asked.called("start_profile")) == 1
 
 
-# failures.md: sglang-cut
-@pytest.mark.parametrize("release", [OLD, NEW])
-@pytest.mark.parametrize(("count", "recorded"), [(2, FOUR[:2]), (50, FOUR)])
-def test_a_session_is_stopped_whether_it_has_ended_by_itself(lab, release, count, recorded):
-    """Then SGLang says that nothing is in progress; else it would wait for a step to come."""
-    handle = engine(release)
-
-    run = lab.train(handle, iterations={"count": count}, steps=(1, 2))
-
-    assert states(run) == ["whole"] * 2
-    assert [steps_in(run, index) for index in range(2)] == [[recorded]] * 2
-    assert len(handle.tokenizer_manager.called("stop_profile")) == 2
-    assert ("worker 0: 4 of the 50 engine steps asked for" in notes(run, 0)) is (count == 50)
-
-
 # failures.md: sglang-refused
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     """It may still take effect; nothing may go on recording after it."""
@@ -154,26 +117,6 @@ def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     assert len(handle.called("start_profile")) == 1
     assert not scheduler.part.profile_in_progress
     assert lab.answers == [ANSWER] * 2
-
-
-# failures.md: sglang-cut
-def test_a_stop_that_hangs_is_not_waited_for(lab):
-    """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
-    with living(manager(NEW)) as handle:
-        gate = handle.gates["stop_profile"] = threading.Event()
-
-        def before(step):
-            if step == 3:
-                gate.set()
-                wait_for(lambda: list(lab.run_dir.rglob("*.pt.trace.json.gz")))
-
-        run = lab.train(handle, before=before, limits={"stop_timeout_s": 0.2})
-
-    assert states(run) == ["partial", "failed", "failed"]
-    assert len(traces_of(run, 0)) == 1
-    assert "stop was not answered within stop_timeout_s 0.2" in notes(run, 0)
-    assert len(handle.called("start_profile")) == len(handle.called("stop_profile")) == 1
-    assert lab.answers == [ANSWER] * 3
 
 
 BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
@@ -279,23 +222,6 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
     assert ("call it once before, or name its loop" in notes(run, 0)) == (not is_named)
     assert bool(asked.calls) == is_named
     assert lab.answers == [ANSWER]
-
-
-# failures.md: engine-gone
-def test_an_engine_that_dies_in_its_window(lab):
-    """What it was asked and what is not there is said; the windows after it are refused."""
-    with living(manager(NEW)) as handle:
-
-        def inside(step):
-            handle.replica.killed_by = "signal 9" if step == 2 else handle.replica.killed_by
-
-        run = lab.train(handle, inside=inside)
-
-    assert states(run) == ["whole", "partial", "failed"]
-    assert "the engine died before it answered stop_profile" in notes(run, 1)
-    assert "1 of 1 schedulers left no trace" in notes(run, 1)
-    assert SILENT in notes(run, 2)
-    assert lab.answers == [ANSWER] * 3 + ["SchedulerDiedError"] * 3
 
 
 # failures.md: sglang-harm

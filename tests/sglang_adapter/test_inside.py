@@ -55,25 +55,6 @@ def test_it_watches_requests_in_a_process_that_serves(monkeypatch):
     assert names == {"start_profile", "get_internal_state"}
 
 
-@both
-@pytest.mark.usefixtures("inside")
-def test_a_scheduler_says_what_we_know_of_it(release, tmp_path):
-    """Its place, its process, what it was last told, and whether a session runs; the rest stays."""
-    from sglang.srt.managers.io_struct import made
-
-    (scheduler,) = manager(release).replica.schedulers
-    idle = scheduler.get_internal_state().internal_state
-    scheduler.answered(made("START_PROFILE", {"output_dir": str(tmp_path)}))
-    busy = scheduler.get_internal_state().internal_state
-
-    assert idle["last_gen_throughput"] == 1.0
-    said = idle["rlprof"]
-    place = {name: said[name] for name in ("number", "tp", "pp", "dp", "device")}
-    assert place == {"number": 0, "tp": 0, "pp": 0, "dp": 0, "device": "cpu"}
-    assert (said["answer"], said["why"]) == ("", "")
-    assert (said["profiling"], busy["rlprof"]["profiling"]) == (False, True)
-
-
 @pytest.mark.usefixtures("inside")
 def test_a_scheduler_we_do_not_know_says_so():
     """What a server says of itself must not fail for us."""

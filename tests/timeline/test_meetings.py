@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rlprof.types import Target, Window
+from rlprof.types import Window
 from rlprof_timeline._events import moved
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
@@ -156,15 +156,6 @@ def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
 
     assert begin(written, "step 1 of node-1") == APART_NS - MS
     assert [told.partition(": ")[0] for told in caplog.messages] == ["node-1"]
-
-
-def test_an_engine_that_met_nobody_moves_with_its_host(run, write) -> None:
-    """Its trace has no collective; it lies where the clock of its host says."""
-    process = two_hosts(run)
-    process.engine = Target("rollout", 0, 1, replica=0)
-    process.trace(UPDATE, [{"ph": "i", "name": "engine", "pid": 1, "ts": 7_000}], NOW + APART_NS)
-
-    assert begin(write(), "engine") == 7_000_000
 
 
 def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None:

@@ -134,26 +134,6 @@ def loop(process, number, start, *, parent=None):
     return root, turn
 
 
-def test_a_lane_is_reused_once_its_trajectory_has_ended(run, write) -> None:
-    """There are as many lanes as trajectories at a time, and nothing else is on them."""
-    process = run.process()
-    rollout = process.span("phase", "rollout", NOW, NOW + 300)
-    batch = process.span("span", "batch", NOW, NOW + 300, parent=rollout)
-    for number, start in enumerate((0, 50, 100, 199)):
-        loop(process, number, start, parent=batch)
-
-    written = write()
-
-    each = [[f"trajectory {number}", "turn", "request"] for number in range(4)]
-    assert lanes(written) == {
-        "phases": ["rollout"],
-        "spans": ["batch"],
-        "trajectories": each[0] + each[2],
-        "trajectories 2": each[1] + each[3],
-    }
-    assert written.named("trajectory 2")["args"]["trajectory"] == 2
-
-
 def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> None:
     """Two tools at a time and a task that outlives its trajectory stay below the lane it has."""
     process = run.process()

@@ -47,14 +47,6 @@ def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
     assert set(json.loads(capsys.readouterr().out)["roles"]) == {"actor", "agent", "rollout"}
 
 
-def test_a_fault_is_told_with_file_and_key(capsys):
-    """The key is verl's."""
-    code = main(["check", COMPOSED, "global_profiler.steps=soon"])
-
-    assert code == 1
-    assert f"{COMPOSED}: global_profiler.steps: expected a list" in capsys.readouterr().err
-
-
 def test_without_rlprof_verl_it_says_what_to_install(capsys, monkeypatch):
     """The command itself does not need it."""
     monkeypatch.setitem(sys.modules, "rlprof_verl", None)

@@ -17,10 +17,6 @@ SAID = kept()
 Kind = Literal["AsyncLLM", "LLM"]
 
 
-class InprocClient:
-    """Stands for the client of an engine whose worker lives in this process."""
-
-
 class SyncMPClient:
     """Stands for the client of an engine with processes of its own."""
 
@@ -39,7 +35,6 @@ def engine(
     tp: int = 1,
     dp: int = 1,
     launched: dict[str, Any] | None = None,
-    client: type = SyncMPClient,
 ) -> Any:
     """Make an engine of *release* that profiles into *directory*; empty: it was launched without.
 
@@ -73,7 +68,7 @@ def engine(
     if kind == "LLM":
         inner = made.llm_engine = inner_engine(release, made)
     inner.vllm_config, inner.output_processor = whole, processor
-    inner.engine_core = client()
+    inner.engine_core = SyncMPClient()
     return made
 
 

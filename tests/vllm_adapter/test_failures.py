@@ -25,13 +25,7 @@ from tests.vllm_adapter.generations import engine
 
 pytestmark = pytest.mark.slow
 
-NEW, OLD = "vllm==0.32.0", "vllm==0.31.0"
-OTHERS = ("vllm==0.13.0", "vllm==0.24.0", "vllm==0.33.0")
-HEALTHY = [
-    *[(release, kind) for release in (OLD, NEW) for kind in ("AsyncLLM", "LLM")],
-    *[(release, "AsyncLLM") for release in OTHERS],
-]
-"""One of each generation."""
+NEW = "vllm==0.32.0"
 QUIET = {"ignore_frontend": True}
 """Launched without the frontend's profiler, as by rlprof.launch."""
 
@@ -56,29 +50,6 @@ def _lab(tmp_path):
 
 
 # failures.md: vllm-traces
-@pytest.mark.parametrize(("release", "kind"), HEALTHY)
-def test_a_healthy_engine_of_every_generation(lab, traces, release, kind):
-    """Three windows, each with the trace of its own steps; nothing is left in the engine's folder.
-
-    Of sticky prefixes and equal names of all generations nothing is lost.
-    """
-    handle = engine(release, kind, directory=traces, launched=QUIET)
-
-    run = lab.train(handle)
-
-    assert states(run) == ["whole"] * 3
-    assert lab.answers == [ANSWER] * 3
-    for index in range(3):
-        (trace,) = traces_of(run, index)
-        assert trace.status == "whole"
-        assert run.captures[index].applied["way"] == "native"
-    assert list(traces.iterdir()) == []
-    assert run.problems == ()
-    assert len(handle.called("start_profile")) == len(handle.called("stop_profile")) == 3
-    assert handle.called("collective_rpc") == []
-
-
-# failures.md: vllm-traces
 @pytest.mark.parametrize("release", [NEW, "vllm==0.13.0"])
 def test_every_worker_leaves_a_trace(lab, traces, release):
     """Two by tensor parallelism: two traces, each with its place, by its name or its own word."""
@@ -87,19 +58,6 @@ def test_every_worker_leaves_a_trace(lab, traces, release):
     assert states(run) == ["whole"]
     places = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
     assert places == [{"tp": 0, "pp": 0}, {"tp": 1, "pp": 0}]
-
-
-# failures.md: vllm-cut
-def test_engine_steps_are_counted_and_the_session_ended(lab, traces):
-    """Stopped by itself after so many steps, the next window is not refused for ever."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
-    run = lab.train(handle, iterations={"count": 2, "skip": 1})
-
-    assert states(run) == ["whole"] * 3
-    assert run.captures[0].applied["iterations"] == {"count": 2, "skip": 1}
-    assert [trace.events for index in range(3) for trace in traces_of(run, index)] == [2, 2, 2]
-    assert not handle.profiler.is_active
 
 
 # failures.md: vllm-traces
@@ -263,21 +221,6 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     assert "not started" in notes(run, 1)
     assert lab.answers == [ANSWER] * 3
     assert len(handle.called("stop_profile")) == 1
-
-
-# failures.md: engine-gone
-def test_an_engine_that_dies_in_its_window(lab, traces):
-    """What it was asked and what is not there is said; the windows after it are refused."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
-    run = lab.train(handle, inside=lambda step: handle.die() if step == 2 else None)
-
-    assert states(run) == ["whole", "partial", "failed"]
-    assert "EngineDeadError" in notes(run, 1)
-    assert "1 of 1 workers left no trace" in notes(run, 1)
-    assert "the engine is dead" in notes(run, 2)
-    assert lab.answers[:3] == [ANSWER] * 3
-    assert set(lab.answers[3:]) == {"EngineDeadError"}
 
 
 # failures.md: vllm-asleep

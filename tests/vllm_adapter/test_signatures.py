@@ -15,7 +15,7 @@ from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
 from tests.vllm_adapter import signatures
-from tests.vllm_adapter.generations import SAID, InprocClient, engine, number
+from tests.vllm_adapter.generations import SAID, engine, number
 
 RELEASES = sorted(SAID, key=number)
 KINDS = ("AsyncLLM", "LLM")
@@ -120,16 +120,6 @@ def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_p
         why = "the engine was launched without it"
         assert native.unsupported == {"contents: shapes": why}
         assert native.applied == {"more": ["stack"]}
-
-
-@every_release
-def test_an_engine_in_this_process_is_seen(release, tmp_path):
-    """Beside another torch profiler here, its own would crash both."""
-    inside = engine(release, "LLM", directory=tmp_path, client=InprocClient)
-    outside = engine(release, "LLM", directory=tmp_path)
-
-    assert reach(inside, "").facts.is_here
-    assert not reach(outside, "").facts.is_here
 
 
 @pytest.fixture(name="install")

@@ -65,7 +65,7 @@ def test_requests_of_an_engine_have_the_parts_of_their_life(tmp_path):
     lines = [{"id": "a", "left": 8.0, **times, "tokens": 9, "finish": "stop", "preemptions": 1},
              {"id": "b", "left": None, "queued_ts": 7.0}]  # fmt: skip
     capture = rlprof.Capture("r1", rlprof.Target("actor"), rlprof.Window(2, 3), "x", "h", 1)
-    requests.write(tmp_path, 4.0, 9.0, lines)
+    requests.write(tmp_path, requests.text_of(4.0, 9.0, lines))
     artifact = requests.trace_of(capture, tmp_path / requests.FILE, tmp_path)
     (tmp_path / artifact.path).replace(folder / name)
 
@@ -191,23 +191,3 @@ def test_what_cannot_be_read_is_said(tmp_path, caplog):
     assert code == 0
     assert [record.getMessage().startswith(TRACE) for record in caplog.records] == [True]
     assert pq.read_metadata(folder / "exports/parquet/events.parquet").num_rows == 0
-
-
-@pytest.mark.slow
-def test_a_real_window_of_torch_becomes_rows(tmp_path):
-    """The operators of a recorded phase lie inside it, on the run's clock."""
-    import torch
-
-    config = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1], "roles": {"actor": {}}}
-    with rlprof.open(config) as prof:
-        prof.step(1)
-        with prof.phase("update_actor"):
-            torch.ones(64, 64) @ torch.ones(64, 64)
-
-    run = rlprof.read(prof.run_dir)
-
-    (phase,) = [row for row in run.frame("spans").to_pylist() if row["kind"] == "phase"]
-    (mm,) = [row for row in run.frame("events").to_pylist() if row["name"] == "aten::mm"]
-    assert phase["start_ns"] <= mm["start_ns"]
-    assert mm["start_ns"] + mm["dur_ns"] <= phase["end_ns"]
-    assert mm["category"] == "cpu_op"
