@@ -74,7 +74,7 @@ class Replica:
 class Stand:
     """What every fake TokenizerManager has behind its methods."""
 
-    def __init__(self, replica: Replica, arguments: Any, says: Sequence[str]) -> None:
+    def __init__(self, replica: Replica, arguments: Any) -> None:
         self.replica, self.server_args = replica, arguments
         self.event_loop: asyncio.AbstractEventLoop | None = None
         self.rid_to_state: dict[str, Any] = {}
@@ -85,7 +85,6 @@ class Stand:
         """Method → what it raises, before it asks the schedulers."""
         self.gates: dict[str, threading.Event] = {}
         """Method → what its answer waits for; what asks the same way waits behind it."""
-        self._says = says
         self._queue = asyncio.Lock()
         self._answered = 0
 
@@ -110,19 +109,15 @@ class Stand:
         for number in range(tokens):
             self.replica.step(Mode.DECODE if number else Mode.EXTEND, dp)
             state.time_stats.last_time = time.monotonic()
-        meta = {"id": name} | {word: MEANT[word](state) for word in self._words() if word in MEANT}
         del self.rid_to_state[name]
-        state.out_list.append({"text": "", "meta_info": meta | {"completion_tokens": tokens}})
+        meta = {"id": name, "finish_reason": {"type": "length"}, "completion_tokens": tokens}
+        state.out_list.append({"text": "", "meta_info": meta})
         return prompt[::-1] * tokens
 
     def _state(self) -> Any:
         now = time.monotonic()
         stats = SimpleNamespace(created_time=now, first_token_time=now, last_time=now)
         return SimpleNamespace(out_list=[], time_stats=stats, created_time=time.time())
-
-    def _words(self) -> list[str]:
-        """Name what this release says of a request at its end."""
-        return [word for word in self._says if self.enable_metrics or word not in TIMES]
 
     async def _later(self, method: str, given: dict[str, Any]) -> Any:
         if self.event_loop is None:
@@ -174,20 +169,6 @@ def _said(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: one for name, one in whole.items() if one not in (None, False) and name not in kinds
     } | {name: one for name, one in whole.items() if name in ("with_stack", "record_shapes")}
-
-
-MEANT: dict[str, Callable[[Any], Any]] = {
-    "finish_reason": lambda _: {"type": "length", "length": 4},
-    "prompt_tokens": lambda _: 4,
-    "cached_tokens": lambda _: 1,
-    "num_retractions": lambda _: 0,
-    "queue_time": lambda _: 0.001,
-    "forward_entry_time": lambda state: state.created_time + 0.001,
-    "prefill_finished_time": lambda state: state.created_time + 0.002,
-}
-"""What is said of a request, and how it is made."""
-TIMES = ("queue_time", "forward_entry_time", "prefill_finished_time")
-"""What is said with metrics alone."""
 
 
 loops: list[asyncio.AbstractEventLoop] = []

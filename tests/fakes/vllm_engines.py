@@ -44,28 +44,17 @@ class Profiler:
     """How a worker's trace is called, before the time."""
     table: str = "{prefix}rank{rank}.profiler_out.txt"
     """How the table beside it is called; empty: there is none."""
-    delay: int = 0
-    most: int = 0
-    """What the engine was launched to count: 0 is all."""
     writes: int | None = None
     """How many of the workers leave a file; None: all."""
     first_prefix: str | None = None
     is_active: bool = False
-    _given: tuple[str | None, int, int] = (None, 0, 0)
-    _seen: int = 0
+    _prefix: str | None = None
     _steps: list[tuple[int, str]] = attrs.field(factory=list)
     _is_session: bool = False
     """Since 0.32: whether `stop_profile` is due, though the workers may have stopped."""
-    _is_recording: bool = False
 
-    def start(
-        self,
-        profile_prefix: str | None = None,
-        delay_iterations: int | None = None,
-        max_iterations: int | None = None,
-        profiler_kwargs: Any = None,
-    ) -> None:
-        """Begin a session, at once or some steps later."""
+    def start(self, profile_prefix: str | None = None, **_: Any) -> None:
+        """Begin a session; it counts no steps."""
         if self._is_session and self.is_guarded:
             raise ProfilerAlreadyActiveError("a profiling session is active")
         self._is_session = True
@@ -73,25 +62,13 @@ class Profiler:
             return
         if self.first_prefix is None:
             self.first_prefix = profile_prefix or ""
-        prefix = self.first_prefix if self.is_sticky else profile_prefix
-        delay = self.delay if delay_iterations is None else delay_iterations
-        most = self.most if max_iterations is None else max_iterations
-        self._given, self._seen, self._steps = (prefix, delay, most), 0, []
-        self.is_active, self._is_recording = True, not delay
+        self._prefix = self.first_prefix if self.is_sticky else profile_prefix
+        self._steps, self.is_active = [], True
 
     def step(self, name: str) -> None:
-        """Count a step of the engine; when so many are recorded, stop."""
-        if not self.is_active:
-            return
-        _, delay, most = self._given
-        self._seen += 1
-        self._is_recording = self._is_recording or self._seen == delay
-        if not self._is_recording:
-            return
-        if most and len(self._steps) == most:
-            self._finish()
-            return
-        self._steps.append((time.time_ns(), name))
+        """Record a step of the engine."""
+        if self.is_active:
+            self._steps.append((time.time_ns(), name))
 
     def stop(self) -> None:
         """End the session; where none is, nothing happens."""
@@ -109,7 +86,7 @@ class Profiler:
             self._write(rank)
 
     def _write(self, rank: int) -> None:
-        prefix = f"{self._given[0]}_" if self._given[0] else ""
+        prefix = f"{self._prefix}_" if self._prefix else ""
         zero = time.time_ns() if not self._steps else self._steps[0][0]
         pid = 4000 + rank
         events = [
@@ -198,13 +175,11 @@ class Stand:
         return getattr(self, f"_{method}")(**given)
 
     def _start_profile(self, **given: Any) -> None:
-        if self.profiler is None:
-            raise RuntimeError("Call to profile method failed: Profiling is not enabled.")
+        assert self.profiler is not None
         self.profiler.start(**given)
 
     def _stop_profile(self) -> None:
-        if self.profiler is None:
-            raise RuntimeError("Call to profile method failed: Profiling is not enabled.")
+        assert self.profiler is not None
         self.profiler.stop()
 
     def _is_sleeping(self) -> bool:
@@ -212,9 +187,6 @@ class Stand:
 
     def _is_paused(self) -> bool:
         return False
-
-    def _sleep(self, **_: Any) -> None:
-        self.is_asleep = True
 
     def _collective_rpc(self, method: str, **_: Any) -> list[Any]:
         if method == "__dir__":  # which cannot fail in any worker

@@ -42,7 +42,7 @@ def manager(
     for scheduler in schedulers:
         put_hooks(scheduler)
     replica = Replica(schedulers, late_s)
-    return manager_class(release)(replica, arguments, SAID[release]["meta_info"])
+    return manager_class(release)(replica, arguments)
 
 
 def engine(release: str, **how: Any) -> Engine:

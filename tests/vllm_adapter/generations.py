@@ -41,7 +41,6 @@ def engine(
     *launched* is what else its ProfilerConfig says.
     """
     config = profiler_config(release, directory, launched or {})
-    counts = vars(config)
     sessions = number(release) >= (0, 32)
     profiler = None
     if directory:
@@ -50,9 +49,7 @@ def engine(
             workers=tp * dp,
             is_guarded=sessions,
             is_sticky=not sessions,
-            delay=counts.get("delay_iterations", 0),
-            most=counts.get("max_iterations", 0),
-            is_gzipped=counts.get("torch_profiler_use_gzip", True),
+            is_gzipped=vars(config).get("torch_profiler_use_gzip", True),
             **_names(release),
         )
     parallel = SimpleNamespace(
