@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof_torch._kineto import finish
 from tests.fuzz.parsers import Parser
+from tests.torch_profiler.test_kineto import BASE, kineto, old_kineto, old_span, span
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-BASE = 1_790_857_026_000_000_000
 sys.set_int_max_str_digits(0)  # a number of 5000 digits is JSON
 TOKENS = (
     b'"', b"\\", b"}", b"{", b'", "pid": 3', b'"}, {"ph": "X", "ts": 1, "name": "', b"  },",
@@ -29,10 +29,11 @@ def seeds() -> tuple[bytes, ...]:
     """Traces in the layouts of Kineto's three generations, by the book and with its faults."""
     plain = {"schemaVersion": 1, "baseTimeNanoseconds": BASE, "displayTimeUnit": "ms",
              "traceEvents": [_event(n) for n in range(4)], "traceName": "x"}  # fmt: skip
+    broken = '"Concrete Inputs": ["a "b" c", NaN]'
     return (
-        _new([_new_span("aten::add", 1), _new_span('say "hi"', 2), _new_span("rlprof.clock", 3)]),
-        _new([_new_span("ü", 1, '"Concrete Inputs": ["a "b" c", NaN]'), _new_span("\udcff", 2)]),
-        _old([_old_span("aten::add", 1), _old_span("rlprof.clock", 2), _old_span("a\\b", 3)]),
+        kineto(span("aten::add", 1), span('say "hi"', 2), span("rlprof.clock", 3)),
+        kineto(span("ü", 1, args=broken), span("\udcff", 2), metadata='    "k"ey": "va/"l",\n'),
+        old_kineto(old_span("aten::add", 1), old_span("rlprof.clock", 2), old_span("a\\b", 3)),
         json.dumps(plain).encode(),
         json.dumps(plain, indent=2).encode(),
     )
@@ -76,38 +77,6 @@ def _top_level_keys(text: str) -> list[str]:
 def _event(number: int) -> dict[str, Any]:
     return {"ph": "X", "cat": "kernel", "name": f"näme {number}", "pid": 0, "tid": 7,
             "ts": number + 0.5, "dur": 1.25, "args": {"External id": number}}  # fmt: skip
-
-
-def _new_span(name: str, number: int, args: str = '"External id": 1') -> str:
-    return (
-        f'  {{\n    "ph": "X",\n    "cat": "cpu_op",\n    "name": "{name}",\n    "pid": 7000,\n'
-        f'    "tid": 3,\n    "ts": {number}.500,\n    "dur": {number}.250\n    ,\n    "args": {{\n'
-        f"      {args}\n    }}\n  }}"
-    )
-
-
-def _old_span(name: str, number: int) -> str:
-    return (
-        f'  {{\n    "ph": "X", "cat": "kernel", "name": "{name}", "pid": 7000, "tid": 3,\n'
-        f'    "ts": {number}.500, "dur": {number}.250,\n'
-        f'    "args": {{\n      "External id": 1\n    }}\n  }}'
-    )
-
-
-def _new(spans: list[str]) -> bytes:
-    head = (
-        '{\n      "schemaVersion": 1,\n      "deviceProperties": [\n  ],\n'
-        f'      "k"ey": "va/"l",\n      "baseTimeNanoseconds": {BASE},\n'
-        '      "displayTimeUnit": "ms",\n      "traceEvents": [\n'
-    )
-    text = head + ",\n".join(spans) + '\n  ],\n      "traceName": "part-0.json"\n}'
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _old(spans: list[str]) -> bytes:
-    head = '{\n  "schemaVersion": 1,\n  "deviceProperties": [\n  ],\n  "traceEvents": [\n'
-    tail = f'\n  ],\n  "traceName": "x",\n  "baseTimeNanoseconds": {BASE}\n}}'
-    return (head + ",\n".join(spans) + tail).encode("utf-8", "surrogateescape")
 
 
 PARSER = Parser("kineto", TOKENS, seeds(), check)
