@@ -1,28 +1,44 @@
-"""A run folder that is made line by line in memory and written at once."""
+"""A run folder that is made line by line in memory and written at once, or again as it grows."""
 
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
+from rlprof.rundir import Here
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 EPOCH_NS = 1_795_440_000_000_000_000
-"""The wall clock at monotonic 0."""
+"""The wall clock at monotonic 0, of a run that is over."""
 _OF_A_HOST = ("mono", "monotonic_ns", "t0", "t1")
 
 
 class Folder:
     """The lines of every process of a run; times are seconds of a clock that all share.
 
-    What is written are those of each host, whose monotonic clock may be behind.
+    What is written are those of each host, whose monotonic clock may be behind. All processes of
+    a run that is alive are the one that tests: the run goes on as long as they do.
     """
 
-    def __init__(self, config: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any] | None = None,
+        *,
+        versions: Mapping[str, str] | None = None,
+        is_alive: bool = False,
+    ) -> None:
         self._config = config or {"tool": "none", "roles": {"actor": {}, "rollout": {}}}
+        self._versions, self._is_alive = versions or {}, is_alive
+        self._epoch_ns = time.time_ns() if is_alive else EPOCH_NS
         self.manifest: dict[str, list[dict[str, Any]]] = {}
         self.spans: dict[str, list[dict[str, Any]]] = {}
+        self._counters: dict[str, list[dict[str, Any]]] = {}
         self._behind: dict[str, int] = {}
 
     def process(
@@ -39,11 +55,11 @@ class Folder:
         pid = 100 + len(self.manifest)
         stem = f"{role}-{rank}-{host}-{pid}"
         target = {"role": role, "rank": rank, "world_size": world, "replica": replica}
-        here = _here(pid, host)
+        here, versions = self._here(pid, host), self._versions
         self.manifest[stem] = [
-            {"event": "process", "mono": 1, "target": target, "here": here, "versions": {}}
+            {"event": "process", "mono": 1, "target": target, "here": here, "versions": versions}
         ]
-        self.spans[stem], self._behind[stem] = [], behind_ns
+        self.spans[stem], self._counters[stem], self._behind[stem] = [], [], behind_ns
         return stem
 
     def span(
@@ -70,32 +86,71 @@ class Folder:
         """Add a line to the manifest of a process."""
         self.manifest[stem].append({"event": name, "mono": round(at * 1e9), **fields})
 
+    def counters(self, stem: str, at: float, target: Any = None, **values: float) -> None:
+        """Add what the counters of a process, or of its engine *target*, are at."""
+        line = {"mono": round(at * 1e9), "values": values}
+        self._counters[stem].append(line | ({"target": target} if target else {}))
+
     def write(self, path: Path, *, until: float, ended: bool = True) -> Path:
-        """Write it all to *path*, with clocks that end *until* then."""
-        for name in ("manifest", "spans"):
-            (path / name).mkdir(parents=True)
-        owner = {"run_id": path.name, "attempt": 1, "opened_ns": EPOCH_NS, "process": _here(1)}
+        """Write it all to *path*, with clocks that end *until* then; a live run has no end."""
+        last, is_over = round(until * 1e9), not self._is_alive
+        owner = {"run_id": path.name, "attempt": 1, "opened_ns": self._epoch_ns,
+                 "process": self._here(1)}  # fmt: skip
         header = {"run_id": path.name, "owner": owner, "rlprof": "0.1.0", "config": self._config}
+        for name in ("manifest", "spans", "counters"):
+            (path / name).mkdir(parents=True, exist_ok=True)
         (path / "run.json").write_text(json.dumps(header))
-        for stem, lines in self.manifest.items():
-            first, last = lines[0], round(until * 1e9)
-            told = [first, _clock(0), *lines[1:], _clock(last)]
-            told += [{"event": "ended", "mono": last}] if ended else []
-            _write(path / "manifest" / f"{stem}.jsonl", told, self._behind[stem])
-            if self.spans[stem]:
-                _write(path / "spans" / f"{stem}.jsonl", self.spans[stem], self._behind[stem])
+        for stem, (first, *lines) in self.manifest.items():
+            told = [first, self._clock(0), *lines]
+            told += [self._clock(last)] if is_over else []
+            told += [{"event": "ended", "mono": last}] if is_over and ended else []
+            texts = {"manifest": told, "spans": self.spans[stem], "counters": self._counters[stem]}
+            for folder, content in texts.items():
+                if content:
+                    _write(path / folder / f"{stem}.jsonl", content, self._behind[stem])
         return path
 
+    def _here(self, pid: int, host: str = "node") -> dict[str, Any]:
+        if self._is_alive:
+            return attrs.asdict(Here.now())
+        return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
 
-def _here(pid: int, host: str = "node") -> dict[str, Any]:
-    return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
+    def _clock(self, at: int) -> dict[str, Any]:
+        realtime = self._epoch_ns + at
+        return {
+            "event": "clock", "mono": at, "realtime_ns": realtime, "monotonic_ns": at,
+            "bound_ns": 100,
+        }  # fmt: skip
 
 
-def _clock(at: int) -> dict[str, Any]:
-    realtime = EPOCH_NS + at
-    return {
-        "event": "clock", "mono": at, "realtime_ns": realtime, "monotonic_ns": at, "bound_ns": 100
-    }  # fmt: skip
+class Driven(Folder):
+    """The run of a driver that goes through phases, one after another."""
+
+    def __init__(self, path: Path, config: dict[str, Any] | None = None, **more: Any) -> None:
+        super().__init__(config, **more)
+        self.path, self.driver, self.now = path, self.process("driver", 0), 1.0
+
+    def phase(self, step: int, name: str, seconds: float, *, tokens: int = 0) -> None:
+        """Run a phase; one that has tokens holds a trajectory."""
+        times = self.now, self.now + seconds
+        self.now += seconds
+        if tokens:
+            inside = times[0], times[1] - 1e-6
+            part = {"trajectory": f"{step}-0", "tokens": tokens}
+            self.span(self.driver, "span", "request", inside, step, **part)
+            self.span(self.driver, "span", "trajectory", inside, step, trajectory=f"{step}-0")
+        self.span(self.driver, "phase", name, times, step)
+
+    def step(self, step: int, phases: Mapping[str, float], *, tokens: int = 0) -> None:
+        """Run a step; the first of its *phases* (seconds by name) has the tokens."""
+        start = self.now
+        for place, (name, seconds) in enumerate(phases.items()):
+            self.phase(step, name, seconds, tokens=0 if place else tokens)
+        self.span(self.driver, "step", f"step {step}", (start, self.now), step)
+
+    def written(self) -> Path:
+        """Write what there is by now; return the folder."""
+        return self.write(self.path, until=self.now)
 
 
 def _write(file: Path, lines: list[dict[str, Any]], behind_ns: int) -> None:

@@ -10,24 +10,24 @@ import pytest
 from rlprof_cli import main
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
-from tests.report.written_runs import WrittenRun
+from tests.report.folder import Driven
 
 
 def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), recorded=0, **more):
     """Write a run whose rollout takes 10 ms a token, with noise of 1 %, and one step recorded."""
-    rng, run = np.random.default_rng(seed), WrittenRun(path, **more)
+    rng, run = np.random.default_rng(seed), Driven(path, **more)
     for step in range(1, steps + 1):
         count = round(tokens * rng.uniform(0.8, 1.2))
         phases = {"rollout": 0.01 * count, "update_actor": update, **dict.fromkeys(extra, 1.0)}
         noisy = {name: seconds * rng.normal(1, 0.01) for name, seconds in phases.items()}
         window = {"start_step": step, "end_step": step + 1, "phase": None, "occurrence": 0}
+        key = {"window": window, "tool": "torch"}
         if step == recorded:
-            run.event("opened", window=window, tool="torch", scratch="", asked={})
+            run.event(run.driver, "opened", run.now, **key, scratch="", asked={})
         run.step(step, noisy, tokens=count if tokens > 1 else 0)
         if step == recorded:
-            run.event("closed", window=window, tool="torch", seconds=0.0, reason="end")
-    run.end()
-    return path
+            run.event(run.driver, "closed", run.now, **key, seconds=0.0, reason="end")
+    return run.written()
 
 
 def compare(capsys, *argv):

@@ -14,17 +14,16 @@ from rlprof_report._diff.times import _judged
 from rlprof_report.device.values import CaptureDevice, Device, TopName
 from rlprof_report.values import Finding
 from rlprof_report.values.diff import Change
-from tests.report.written_runs import WrittenRun
+from tests.report.folder import Driven
 
 
 @pytest.fixture(name="part")
 def _part(tmp_path):
     """Return a part of a run of 12 like steps, with nothing found in it."""
-    run = WrittenRun(tmp_path / "run")
+    run = Driven(tmp_path / "run")
     for step in range(1, 13):
         run.step(step, {"rollout": 2, "update_actor": 1}, tokens=10)
-    run.end()
-    recorded = rlprof.read(run.path)
+    recorded = rlprof.read(run.written())
     return Part(recorded, analyse(recorded))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -15,7 +16,7 @@ from rlprof_cli import main
 from rlprof_report._top import Live, screen
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
-from tests.report.written_runs import WrittenRun
+from tests.report.folder import Driven
 
 ENGINE = {"role": "rollout", "rank": 0, "world_size": 1, "replica": 2, "coordinates": {}}
 WINDOW = {"start_step": 3, "end_step": 4, "phase": "update_actor", "occurrence": 0}
@@ -24,41 +25,46 @@ WINDOW = {"start_step": 3, "end_step": 4, "phase": "update_actor", "occurrence":
 @pytest.fixture(name="run")
 def _run(tmp_path):
     """Begin a run of a driver and three actors that has ended two steps."""
-    run = WrittenRun.alive(tmp_path / "run")
-    for rank in range(3):
-        run.process("actor", rank)
+    run = Driven(tmp_path / "run", is_alive=True)
+    run.actors = [run.process("actor", rank, world=2) for rank in range(3)]
     for step in (1, 2):
         start = run.now
         run.step(step, {"rollout": 2, "update_actor": 1}, tokens=10)
-        for rank, seconds in enumerate((0.5, 0.5, 0.9)):
-            end = start + round(seconds * 1e9)
-            run.span("phase", "update_actor", start, end, step, role="actor", rank=rank)
+        for actor, seconds in zip(run.actors, (0.5, 0.5, 0.9), strict=True):
+            run.span(actor, "phase", "update_actor", (start, start + seconds), step)
     return run
 
 
 def shown(run, width=100, height=24):
     """Return the lines of one screen."""
-    live = Live(run.path)
+    live = Live(run.written())
     live.look()
     return screen(live, width=width, height=height).splitlines()
 
 
+def end(run):
+    """Have every process say that it has ended."""
+    for stem in run.manifest:
+        run.event(stem, "ended", run.now)
+    run.written()
+
+
 def test_phases_within_phases_are_counted_once(run):
     """A phase inside another one has no column, also with a span between them."""
-    common = {"t0": run.now, "t1": run.now + 3_000_000_000, "step": 3}
-    for kind, id_, parent in (("phase", 902, 901), ("span", 901, 900), ("phase", 900, None)):
-        name = "inner" if id_ == 902 else "outer"
-        line = {"kind": kind, "name": name, "id": id_, "parent": parent, **common}
-        run._write("spans", "driver", 0, line)  # as they end: the innermost first
+    times, first = (run.now, run.now + 3), len(run.spans[run.driver]) + 1
+    for name, kind, parent in (  # as they end: the innermost first
+        ("inner", "phase", first + 1), ("outer", "span", first + 2), ("outer", "phase", None)
+    ):  # fmt: skip
+        run.span(run.driver, kind, name, times, 3, parent=parent)
 
     assert "step 3: outer 3.0 s, then 0 ms so far" in shown(run)
 
 
 def test_what_is_recorded_is_shown_until_it_is_closed(run):
     """A window that is open is named with its tool, how long it is open, and whose it is."""
-    run.event("opened", role="actor", window=WINDOW, tool="torch")
+    run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
     opened = shown(run)
-    run.event("closed", role="actor", window=WINDOW, tool="torch")
+    run.event(run.actors[0], "closed", run.now, window=WINDOW, tool="torch")
 
     run.step(3, {"rollout": 2})
     closed = shown(run)
@@ -72,9 +78,8 @@ def test_ranks_that_meet_wait_for_nobody(run):
     """Where ranks end together, the one that takes longest came first: it is not named."""
     start = run.now
     run.step(3, {"backward": 8})
-    for rank, begun in enumerate((0, 6, 6)):
-        times = start + begun * 10**9, start + 8 * 10**9
-        run.span("phase", "backward", *times, 3, role="actor", rank=rank)
+    for actor, begun in zip(run.actors, (0, 6, 6), strict=True):
+        run.span(actor, "phase", "backward", (start + begun, start + 8), 3)
 
     assert shown(run)[-1].endswith("8.0 s")
 
@@ -83,24 +88,27 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
     """Outside of windows the ranks' phases come from the driver of the fleet."""
     start = run.now
     run.step(3, {"update_actor": 1})
-    with (run.path / "spans/+ray-driver-0-node-a-1.jsonl").open("a") as file:
-        for rank, seconds in enumerate((1, 1, 7)):
-            file.write(
-                f'{{"of": "actor-{rank}-node-a-1", "kind": "phase", "name": "update_actor", '
-                f'"step": 3, "id": {rank}, "w0": {start}, "w1": {start + seconds * 10**9}}}\n'
-            )
+    told = [
+        {"of": actor, "kind": "phase", "name": "update_actor", "step": 3, "id": rank,
+         "w0": round(start * 1e9), "w1": round((start + seconds) * 1e9)}
+        for rank, (actor, seconds) in enumerate(zip(run.actors, (1, 1, 7), strict=True))
+    ]  # fmt: skip
+    file = run.written() / f"spans/+ray-{run.driver}.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in told))
 
     assert shown(run)[-1].endswith("actor 2 +6.0 s in update_actor")
 
 
 def test_a_look_reads_what_is_new(run):
     """What was read is not read again; what has come since is."""
-    live = Live(run.path)
+    live = Live(run.written())
     live.look()
     before = live.finished()
-    for file in (run.path / "spans").iterdir():  # what lies before the offsets is never looked at
-        file.write_bytes(b" " * file.stat().st_size)
+    read = {file: file.stat().st_size for file in (run.path / "spans").iterdir()}
     run.step(3, {"rollout": 5})
+    run.written()
+    for file, size in read.items():  # what lies before the offsets is never looked at
+        file.write_bytes(b" " * size + file.read_bytes()[size:])
     live.look()
 
     assert [number for number, _ in before] == [1, 2]
@@ -120,8 +128,7 @@ def test_no_line_is_wider_than_the_terminal(run):
 
 def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
     """It ends at once, of a run that is over with the verdict; a folder means its youngest run."""
-    for role, rank in (("driver", 0), ("actor", 0), ("actor", 1), ("actor", 2)):
-        run.event("ended", role=role, rank=rank)
+    end(run)
 
     assert main(["top", str(tmp_path)]) == 0
 
@@ -133,11 +140,13 @@ def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
 def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
     """docs/commands.md shows what the command prints."""
     run.phase(3, "rollout", 2)
-    run.now += 1_000_000
-    run.span("span", "request", run.now, run.now + 1, 3, trajectory="3-0")
-    run.event("opened", role="actor", window=WINDOW, tool="torch")
-    run.counters(rss_bytes=2.5e9, device0_busy=0.9)
-    run.counters(ENGINE, requests_running=12, requests_waiting=3, kv_cache_use=0.71)
+    run.now += 1e-3
+    run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-0")
+    run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
+    run.counters(run.driver, run.now, rss_bytes=2.5e9, device0_busy=0.9)
+    asked = {"requests_running": 12, "requests_waiting": 3, "kv_cache_use": 0.71}
+    run.counters(run.driver, run.now, ENGINE, **asked)
+    run.written()
     (block,) = blocks(section(PAGES["docs/commands.md"], "`rlprof top`"), "console")
     ((command, shown_),) = commands(block.text)
     monkeypatch.setattr("rlprof_report.commands.top.youngest", lambda _: run.path)
@@ -184,12 +193,12 @@ class Terminal:
 @pytest.mark.slow
 def test_in_a_terminal_it_follows_the_run_to_its_end(run):
     """It redraws the screen in place, and its last line is the verdict of `rlprof why`."""
-    terminal = Terminal(run.path)
+    terminal = Terminal(run.written())
     terminal.until("after step 2")
     run.step(3, {"rollout": 2, "update_actor": 1})
+    run.written()
     terminal.until("after step 3")
-    for role, rank in (("driver", 0), ("actor", 0), ("actor", 1), ("actor", 2)):
-        run.event("ended", role=role, rank=rank)
+    end(run)
 
     code = terminal.rest()
 
@@ -201,7 +210,7 @@ def test_in_a_terminal_it_follows_the_run_to_its_end(run):
 @pytest.mark.slow
 def test_ctrl_c_ends_it_quietly(run):
     """Its exit code is 0, and nothing is said."""
-    terminal = Terminal(run.path)
+    terminal = Terminal(run.written())
     terminal.until("after step 2")
     terminal.process.send_signal(signal.SIGINT)
 

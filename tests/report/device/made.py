@@ -6,7 +6,8 @@ import gzip
 import json
 
 import rlprof
-from tests.report.written_runs import BEGAN_NS, WrittenRun
+from tests.report.folder import EPOCH_NS as BEGAN_NS
+from tests.report.folder import Folder
 
 SECOND = 1_000_000_000
 EPOCH_NS = BEGAN_NS + SECOND
@@ -48,33 +49,34 @@ class Windows:
     """A run in which ranks have recorded windows of one second each."""
 
     def __init__(self, path) -> None:
-        self._run = WrittenRun(path)
-        self._known = {("driver", 0)}
-        self._artifacts = 0
-        self.path = path
+        self.path, self._run = path, Folder()
+        self._run.process("driver", 0)
+        self._stems, self._artifacts = {}, 0
 
     def add(self, content, *, role="actor", rank=0, step=1, replica=None, name="trace.json.gz"):
         """Record a window from `ts` 0 to one second later, whose trace is *content*."""
-        if (role, rank) not in self._known:
-            self._known.add((role, rank))
-            self._run.process(role, rank)
+        if (role, rank) not in self._stems:
+            self._stems[role, rank] = self._run.process(role, rank, world=2)
         self._artifacts += 1
         file = f"{self._artifacts}_{name}"
         if content is not None:
             packed = gzip.compress(content) if isinstance(content, bytes) else content.read_bytes()
+            (self.path / file).parent.mkdir(exist_ok=True)
             (self.path / file).write_bytes(packed)
         window = {"start_step": step, "end_step": step + 1, "phase": "update", "occurrence": 0}
-        key = {"window": window, "tool": "torch", "role": role, "rank": rank}
+        key = {"window": window, "tool": "torch"}
         if replica is not None:
             key["target"] = {"role": role, "rank": rank, "world_size": 1, "replica": replica}
         artifact = {"path": file, "kind": "trace", "format": "chrome-trace", "size": 1000}
-        event = self._run.event
-        event("opened", at=SECOND, **key, scratch="", asked={})
-        event("closed", at=2 * SECOND + SECOND // 2, **key, reason="end", seconds=0.5)
-        event("artifact", at=3 * SECOND, **key, artifact=artifact)
-        event("exported", at=3 * SECOND, **key, seconds=0.0)
+        for event, at, more in (
+            ("opened", 1, {"scratch": "", "asked": {}}),
+            ("closed", 2.5, {"reason": "end", "seconds": 0.5}),
+            ("artifact", 3, {"artifact": artifact}),
+            ("exported", 3, {"seconds": 0.0}),
+        ):
+            self._run.event(self._stems[role, rank], event, at, **key, **more)
         return file
 
     def read(self):
         """Read the run."""
-        return rlprof.read(self.path)
+        return rlprof.read(self._run.write(self.path, until=4))

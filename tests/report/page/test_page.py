@@ -20,8 +20,8 @@ from rlprof_report._page._text import seconds
 from rlprof_report._report import report_json
 from rlprof_report._terminal import text_of
 from rlprof_report.values import Overlap
+from tests.report.folder import Driven
 from tests.report.page.made import made
-from tests.report.written_runs import WrittenRun
 
 SECTIONS = [
     "findings", "steps", "helps", "path", "rollout", "ranks", "device", "gantt-of-all", "counters",
@@ -123,26 +123,25 @@ def test_many_steps_are_bars_of_several():
 
 def written(path):
     """Write a run of seven steps with two phases and a counter."""
-    run = WrittenRun(path)
+    run = Driven(path)
     for step in range(1, 8):
-        run.now = start = step * 10_000_000_000
+        run.now = step * 10.0
+        run.counters(run.driver, run.now, rss_bytes=step * 1e9)
         run.step(step, {"rollout": 6, "update": 3})
-        run.now = start
-        run.counters(rss_bytes=step * 1e9)
-    return run
+    return run.written()
 
 
 def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
     """`read(RUN)` in a notebook is a Gantt of a step: a picture that clashes with no other."""
     run = written(tmp_path / "run")
 
-    shown = rlprof.read(run.path)._repr_html_()
+    shown = rlprof.read(run)._repr_html_()
 
-    assert shown == notebook(rlprof.read(run.path))
+    assert shown == notebook(rlprof.read(run))
     assert shown.count("<svg") == 1
     assert "rollout" in shown
     assert re.findall(r"<script|<style| id=| class=|url\(", shown) == []
-    assert analyse(rlprof.read(run.path)).verdict in shown
+    assert analyse(rlprof.read(run)).verdict in shown
 
 
 @pytest.mark.slow
@@ -170,12 +169,12 @@ def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
     """Page, JSON and text of one analysis, with the counters that the run has."""
     run = written(tmp_path / "run")
 
-    assert main(["export", str(run.path), "--to", "report"]) == 0
+    assert main(["export", str(run), "--to", "report"]) == 0
 
-    out = run.path / "exports"
+    out = run / "exports"
     names = ["report.html", "report.json", "report.txt"]
     assert sorted(file.name for file in out.iterdir()) == names
-    analysis = analyse(rlprof.read(run.path))
+    analysis = analyse(rlprof.read(run))
     told = json.loads((out / "report.json").read_text())
     assert told["verdict"] == analysis.verdict
     assert told["clocks"] == "All processes ran on one host and share its clock."
