@@ -195,17 +195,6 @@ def test_who_has_joined_has_a_trace_of_its_own_events(shared, folder, tmp_path, 
     assert names(tmp_path) == ["mine", "kernel"]
 
 
-def test_who_has_begun_it_has_the_events_of_nobody_who_has_joined(shared, folder, tmp_path):
-    """So no event is on the timeline twice."""
-    shared(whole=True)
-    (folder / f"joined-{PID}").write_text(json.dumps({"pid": PID, "folder": "/nowhere"}))
-
-    made = exported(attrs.evolve(CAPTURE, pid=OTHER_PID, target=FIRST), folder, tmp_path)
-
-    assert [one.status for one in made] == ["whole", "whole"]
-    assert names(tmp_path) == ["theirs"]
-
-
 # failures.md: nsys-shared
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1], ids=["alive", "dead"])
 def test_a_window_that_nobody_has_ended_is_told(shared, folder, tmp_path, monkeypatch, pid):

@@ -136,7 +136,7 @@ class Driven(Folder):
         self.now += seconds
         if tokens:
             inside = times[0], times[1] - 1e-6
-            part = {"trajectory": f"{step}-0", "tokens": tokens}
+            part: dict[str, Any] = {"trajectory": f"{step}-0", "tokens": tokens}
             self.span(self.driver, "span", "request", inside, step, **part)
             self.span(self.driver, "span", "trajectory", inside, step, trajectory=f"{step}-0")
         self.span(self.driver, "phase", name, times, step)

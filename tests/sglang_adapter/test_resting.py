@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rlprof import CaptureError
 from rlprof_sglang._engine import reach
 
 pytestmark = pytest.mark.slow
@@ -117,24 +116,3 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
         handle.loop.run_until_complete(handle.loop.create_future())
 
     assert handle.generate(0) == "tokens"
-
-
-# failures.md: engine-gone
-def test_a_call_that_an_engine_is_shut_down_over_is_given_up(handle, monkeypatch):
-    """A thread that waits for its answer learns that there will be none."""
-    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
-    engine, asked = reach(handle), threading.Event()
-
-    async def for_ever():
-        asked.set()
-        await asyncio.sleep(3600)
-
-    handle.tokenizer_manager.stop_profile = for_ever
-
-    def end():
-        asked.wait(30)
-        handle.shutdown()
-
-    why = "the engine died before it answered stop_profile"
-    with on_a_thread(handle, end, runs=False), pytest.raises(CaptureError, match=why):
-        engine.drive(engine.stop(), 60)
