@@ -11,7 +11,7 @@ import attrs
 from rlprof.rundir import Here
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 EPOCH_NS = 1_795_440_000_000_000_000
@@ -85,6 +85,22 @@ class Folder:
     def event(self, stem: str, name: str, at: float, **fields: Any) -> None:
         """Add a line to the manifest of a process."""
         self.manifest[stem].append({"event": name, "mono": round(at * 1e9), **fields})
+
+    def capture(
+        self, stem: str, step: int, phase: str, times: Sequence[float], *, stop_s: float = 0.5,
+        artifact: Mapping[str, Any] | None = None, **more: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Add a window that opened, started and closed then; return what its lines share."""
+        opened, started, closed = times
+        window = {"start_step": step, "end_step": step + 1, "phase": phase, "occurrence": 0}
+        key = {"window": window, "tool": "torch", **more}
+        self.event(stem, "opened", opened, **key, scratch="", asked={})
+        self.event(stem, "started", started, **key, seconds=0.1, applied={}, unsupported={})
+        self.event(stem, "closed", closed, **key, seconds=stop_s, reason="end", late="")
+        if artifact is not None:
+            self.event(stem, "artifact", closed + 0.5, **key, artifact=artifact)
+            self.event(stem, "exported", closed + 0.5, **key, seconds=0.5)
+        return key
 
     def counters(self, stem: str, at: float, target: Any = None, **values: float) -> None:
         """Add what the counters of a process, or of its engine *target*, are at."""

@@ -23,20 +23,11 @@ def ten_steps(folder, *, role="driver", rank=0, late=None):
     return stem
 
 
-def capture(folder, stem, opened, started, closed, *, stop_s=0.5, step=3):
-    """Add a window of *stem* with the times at which it was opened, started and closed."""
-    window = {"start_step": step, "end_step": step + 1, "phase": "update_actor", "occurrence": 0}
-    same = {"window": window, "tool": "torch"}
-    folder.event(stem, "opened", opened, **same, scratch="", asked={})
-    folder.event(stem, "started", started, **same, seconds=0.1, applied={}, unsupported={})
-    folder.event(stem, "closed", closed, **same, seconds=stop_s, reason="end")
-
-
 def test_steps_that_recording_touches_are_left_out(tmp_path):
     """The step of a window is recorded; the next one, into which the stop reaches, is touched."""
     folder = Folder()
     driver = ten_steps(folder)
-    capture(folder, driver, 3.0, 3.2, 4.4, stop_s=0.8)
+    folder.capture(driver, 3, "update_actor", (3.0, 3.2, 4.4), stop_s=0.8)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
 
@@ -53,7 +44,7 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
     folder = Folder({"tool": "torch", "roles": {"actor": {}}})
     ten_steps(folder, role="actor", rank=0)
     other = ten_steps(folder, role="actor", rank=1)
-    capture(folder, other, 5.95, 6.3, 6.9, stop_s=0.1, step=6)
+    folder.capture(other, 6, "update_actor", (5.95, 6.3, 6.9), stop_s=0.1)
 
     steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).steps
 
@@ -64,7 +55,7 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
 def test_the_stop_is_not_blamed_on_the_phase(tmp_path):
     """Asked why the step is slow, the report says that rlprof was, and for how long."""
     folder = Folder()
-    capture(folder, ten_steps(folder, late=4), 3.0, 3.1, 6.0, stop_s=2.0)
+    folder.capture(ten_steps(folder, late=4), 3, "update_actor", (3.0, 3.1, 6.0), stop_s=2.0)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=14)), step=4)
 

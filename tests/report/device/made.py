@@ -63,18 +63,11 @@ class Windows:
             packed = gzip.compress(content) if isinstance(content, bytes) else content.read_bytes()
             (self.path / file).parent.mkdir(exist_ok=True)
             (self.path / file).write_bytes(packed)
-        window = {"start_step": step, "end_step": step + 1, "phase": "update", "occurrence": 0}
-        key = {"window": window, "tool": "torch"}
-        if replica is not None:
-            key["target"] = {"role": role, "rank": rank, "world_size": 1, "replica": replica}
+        whose = {"role": role, "rank": rank, "world_size": 1, "replica": replica}
+        more = {} if replica is None else {"target": whose}
         artifact = {"path": file, "kind": "trace", "format": "chrome-trace", "size": 1000}
-        for event, at, more in (
-            ("opened", 1, {"scratch": "", "asked": {}}),
-            ("closed", 2.5, {"reason": "end", "seconds": 0.5}),
-            ("artifact", 3, {"artifact": artifact}),
-            ("exported", 3, {"seconds": 0.0}),
-        ):
-            self._run.event(self._stems[role, rank], event, at, **key, **more)
+        stem = self._stems[role, rank]
+        self._run.capture(stem, step, "update", (1, 1, 2.5), artifact=artifact, **more)
         return file
 
     def read(self):

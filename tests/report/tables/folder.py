@@ -73,17 +73,12 @@ def _trajectories(run, stem, begin, step):
 
 def _capture(run, stem, rank, trace):
     """Record update_actor of step 2: 16.5 to 17.5 s; of rank 1, it fails."""
-    key = {"window": WINDOW, "tool": "torch"}
-    run.event(stem, "opened", 16.5, **key, scratch="", asked={})
-    run.event(stem, "started", 16.6, **key, seconds=0.1, applied={}, unsupported={})
-    run.event(stem, "closed", 17.5, **key, seconds=0.2, reason="end", late="")
+    artifact = {"path": trace, "kind": "trace", "format": "chrome-trace", "events": 6, "size": 1234}
+    times, made = (16.5, 16.6, 17.5), None if rank else artifact
+    key = run.capture(stem, 2, "update_actor", times, stop_s=0.2, artifact=made)
     if rank:
         error = "CaptureError: the disk is full"
         run.event(stem, "failed", 18, **key, hook="export", error=error)
-        return
-    artifact = {"path": trace, "kind": "trace", "format": "chrome-trace", "events": 6, "size": 1234}
-    run.event(stem, "artifact", 18, **key, artifact=artifact)
-    run.event(stem, "exported", 18, **key, seconds=0.5)
 
 
 def _trace(name):
