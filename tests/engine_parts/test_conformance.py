@@ -1,4 +1,4 @@
-"""Both engines keep every law of engines, with the signatures of a new and an old release."""
+"""Both engines keep every law of engines, as a new and an old release have it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rlprof.testing import EngineTests, overrides
 from rlprof_sglang import Sglang
 from rlprof_vllm import Vllm
-from tests.sglang_adapter import generations as sglang
+from tests.fakes import sglang_engines as sglang
 from tests.vllm_adapter import generations as vllm
 
 pytestmark = pytest.mark.slow
@@ -71,13 +71,13 @@ class SglangTests(NativeTests):
 
     @pytest.fixture(autouse=True)
     def _its_modules(self, _nothing_is_set):
-        """Import the SGLang of that release."""
-        with sglang.installed(self.release):
+        """Import its modules."""
+        with sglang.installed():
             yield
 
     @contextmanager
     def engine(self):
-        handle = sglang.engine(self.release, **self.launch().engine_args)
+        handle = sglang.engine(is_resolved=self.is_resolved, **self.launch().engine_args)
         yield handle
         handle.loop.close()
 
@@ -86,15 +86,15 @@ class SglangTests(NativeTests):
 
 
 class TestNewer(SglangTests):
-    """An Engine of 0.5.21, whose ranks are the process's."""
+    """An Engine from 0.5.19 on, whose arguments keep apart what was decided."""
 
-    release = "sglang==0.5.21"
+    is_resolved = True
 
 
 class TestOldest(SglangTests):
-    """An Engine of 0.5.18, whose schedulers have ranks of their own."""
+    """An Engine of 0.5.18."""
 
-    release = "sglang==0.5.18"
+    is_resolved = False
 
 
 del EngineTests, NativeTests, VllmTests, SglangTests

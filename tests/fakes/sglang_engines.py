@@ -1,19 +1,58 @@
-"""Frontends that ask as SGLang's do, and go wrong where they are told to.
+"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends go wrong where they are told to.
 
-The schedulers behind them are real enough to die. The methods have no signatures of their own;
-`tests/sglang_adapter/generations.py` gives them those of a release.
+The schedulers behind them are real enough to die. `tests/sglang_adapter/test_signatures.py` holds
+that the names and signatures are those of each release.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from tests.fakes.sglang_schedulers import Mode, Scheduler, batch
+import attrs
+import pytest
+
+from tests.fakes.sglang_schedulers import Mode, Place, Scheduler, batch
+
+PROFILER = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
+ProfileReqType = Enum("ProfileReqType", {"START_PROFILE": 1, "STOP_PROFILE": 2})
+HookType = Enum("HookType", {"BEFORE": "before", "AFTER": "after", "AROUND": "around"})
+
+
+@attrs.define
+class ProfileReq:
+    """A request to profile."""
+
+    req_type: ProfileReqType = ProfileReqType.START_PROFILE
+    output_dir: str | None = None
+    start_step: int | None = None
+    num_steps: int | None = None
+    activities: list[str] | None = None
+    profile_by_stage: bool = False
+    with_stack: bool | None = None
+    record_shapes: bool | None = None
+    profile_id: str | None = None
+    merge_profiles: bool = False
+
+
+@attrs.define
+class ProfileReqOutput:
+    """The answer to it."""
+
+    success: bool
+    message: str
+
+
+STOP = ProfileReq(ProfileReqType.STOP_PROFILE)
 
 
 class SchedulerDiedError(Exception):
@@ -71,8 +110,8 @@ class Replica:
         thread.start()
 
 
-class Stand:
-    """What every fake TokenizerManager has behind its methods."""
+class TokenizerManager:
+    """The frontend."""
 
     def __init__(self, replica: Replica, arguments: Any) -> None:
         self.replica, self.server_args = replica, arguments
@@ -97,9 +136,17 @@ class Stand:
         """Return the arguments of every call of *method*."""
         return [given for name, given in self.calls if name == method]
 
-    def asked(self) -> list[dict[str, Any]]:
-        """Return what every start was asked, without what was left out."""
-        return [_said(given) for given in self.called("start_profile")]
+    async def start_profile(self, req: ProfileReq | None = None) -> Any:
+        """Start."""
+        return await self._later("start_profile", {"req": req})
+
+    async def stop_profile(self) -> Any:
+        """Stop."""
+        return await self._later("stop_profile", {})
+
+    async def get_internal_state(self) -> Any:
+        """Say what the schedulers are in."""
+        return await self._later("get_internal_state", {})
 
     def generate(self, prompt: str, tokens: int = 4, dp: int = 0) -> str:
         """Answer; the same prompt has the same answer."""
@@ -128,7 +175,6 @@ class Stand:
         return await self._answer(method, given)
 
     async def _answer(self, method: str, given: dict[str, Any]) -> Any:
-        given = {name: value for name, value in given.items() if name != "self"}
         self.calls.append((method, given))
         if method in self.raises:
             raise self.raises[method]
@@ -141,16 +187,11 @@ class Stand:
             await asyncio.sleep(0.01)
         return answer
 
-    def _start_profile(self, req: Any = None, **keywords: Any) -> Any:
-        from sglang.srt.managers import io_struct
-
-        words = keywords if req is None else _said({"req": req})
-        return self._told(io_struct.made("START_PROFILE", words))
+    def _start_profile(self, req: ProfileReq) -> Any:
+        return self._told(req)
 
     def _stop_profile(self) -> Any:
-        from sglang.srt.managers import io_struct
-
-        return self._told(io_struct.made("STOP_PROFILE", {}))
+        return self._told(STOP)
 
     def _told(self, request: Any) -> Any:
         answer = self.replica.ask(request)
@@ -160,15 +201,6 @@ class Stand:
 
     def _get_internal_state(self) -> list[Any]:
         return self.replica.states()
-
-
-def _said(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was said of a session, in either shape."""
-    whole = vars(given["req"]) if "req" in given else given
-    kinds = ("type", "req_type")
-    return {
-        name: one for name, one in whole.items() if one not in (None, False) and name not in kinds
-    } | {name: one for name, one in whole.items() if name in ("with_stack", "record_shapes")}
 
 
 loops: list[asyncio.AbstractEventLoop] = []
@@ -185,14 +217,8 @@ class Engine:
 
     def start_profile(self, **fields: Any) -> None:
         """Start, as its users do."""
-        from sglang.srt.managers import io_struct
-
-        request = io_struct.ProfileReq(**fields)
+        request = ProfileReq(**fields)
         self.loop.run_until_complete(self.tokenizer_manager.start_profile(request))
-
-    def stop_profile(self) -> None:
-        """Stop, as its users do."""
-        self.loop.run_until_complete(self.tokenizer_manager.stop_profile())
 
     def generate(self, prompt: str, tokens: int = 4) -> str:
         """Answer, on its own loop."""
@@ -201,3 +227,79 @@ class Engine:
             return str(self.tokenizer_manager.generate(prompt, tokens))
 
         return self.loop.run_until_complete(there())
+
+
+def manager(
+    *, tp: int = 1, pp: int = 1, dp: int = 1, late_s: float = 0.0, is_resolved: bool = True,
+    **launched: Any,
+) -> TokenizerManager:  # fmt: skip
+    """Make a TokenizerManager, launched so, with schedulers behind it."""
+    arguments = server_args({"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched, is_resolved)
+    sizes = {"tp": tp, "pp": pp, "dp": dp}
+    places = [
+        Place(one_tp, one_pp, one_dp, sizes)
+        for one_dp in range(dp)
+        for one_pp in range(pp)
+        for one_tp in range(tp)
+    ]
+    schedulers = [Scheduler(place, arguments) for place in places]
+    for scheduler in schedulers:
+        put_hooks(scheduler)
+    return TokenizerManager(Replica(schedulers, late_s), arguments)
+
+
+def engine(**how: Any) -> Engine:
+    """Make an Engine that was asked before: it belongs to its own loop."""
+    made = Engine(manager(**how))
+    made.tokenizer_manager.event_loop = made.loop
+    return made
+
+
+def server_args(launched: Mapping[str, Any], is_resolved: bool) -> Any:
+    """Make what SGLang was launched with; from 0.5.19 on, what it has decided lies apart."""
+    decided = {
+        "sleep_on_idle": False, "pp_size": 1, "device": "cpu", "enable_metrics": False,
+        "nnodes": 1, "enable_dp_attention": False, **launched,
+    }  # fmt: skip
+    made = SimpleNamespace(**decided)
+    if is_resolved:
+        made.resolved_dict = lambda: dict(decided)
+        made.device = launched.get("device")  # the record itself holds what was asked
+    return made
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Have SGLang's modules imported, as far as rlprof knows any."""
+    hooks = {"hooks": {}, "register": classmethod(_register)}
+    plugins = {"HookRegistry": type("HookRegistry", (), hooks), "HookType": HookType}
+    structs = {one.__name__: one for one in (ProfileReq, ProfileReqOutput, ProfileReqType)}
+    home = PROFILER.rpartition(".")[0]
+    modules: dict[str, Mapping[str, Any]] = {
+        "sglang": {"__version__": "0.5.23"}, "sglang.srt": {}, "sglang.srt.managers": {},
+        "sglang.srt.managers.io_struct": structs, home.rpartition(".")[0]: {}, home: {},
+        "sglang.srt.plugins": {}, "sglang.srt.plugins.hook_registry": plugins,
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        for name, content in modules.items():
+            made = ModuleType(name)
+            made.__spec__ = ModuleSpec(name, None, is_package=True)
+            made.__path__ = []
+            vars(made).update(content)
+            patch.setitem(sys.modules, name, made)
+        yield
+
+
+def _register(cls: Any, target: str, hook: Any, hook_type: Any, *, source: Any = None) -> None:
+    cls.hooks[target] = (hook, hook_type.name)
+
+
+def put_hooks(scheduler: Scheduler) -> None:
+    """Put what a plugin has registered around its methods, as SGLang does."""
+    registry = sys.modules.get("sglang.srt.plugins.hook_registry")
+    for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
+        if target == f"{PROFILER}._profile":
+            part, own = scheduler.part, type(scheduler.part)._profile
+            part._profile = functools.wraps(own)(functools.partial(hook, own, part))
+        else:
+            scheduler.around[target.rpartition(".")[2]] = hook

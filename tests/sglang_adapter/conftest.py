@@ -1,4 +1,4 @@
-"""A trainer, and the modules of the release it meets."""
+"""A trainer, and the modules of SGLang that it meets."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import _guard, _refusals, inside
-from tests.fakes.sglang_engines import loops
-from tests.sglang_adapter.generations import installed
-from tests.sglang_adapter.lab import NEW, Lab
+from tests.fakes.sglang_engines import installed, loops
+from tests.sglang_adapter.lab import Lab
 
 
 @pytest.fixture(autouse=True)
@@ -34,18 +33,12 @@ def _lab(tmp_path):
     return Lab(tmp_path)
 
 
-@pytest.fixture(name="release")
-def _release():
-    """The release that is installed; parametrize it for another."""
-    return NEW
-
-
 @pytest.fixture(name="modules")
-def _modules(release, monkeypatch):
-    """Import that release, and take away what this machine's own SGLang is told."""
+def _modules(monkeypatch):
+    """Import them, and take away what this machine's own SGLang is told."""
     for name in [name for name in os.environ if name.startswith(("SGLANG_", "RLPROF_"))]:
         monkeypatch.delenv(name)
-    with installed(release):
+    with installed():
         yield
 
 

@@ -10,9 +10,6 @@ from tests.engine_parts import lab
 from tests.engine_parts.lab import on_a_loop, opened, traces_of
 from tests.fakes.sglang_engines import SchedulerDiedError
 
-NEW, OLD = "sglang==0.5.21", "sglang==0.5.18"
-"""One whose schedulers have no ranks of their own, and the oldest."""
-
 
 class Lab(lab.Lab):
     """The trainer."""

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.engine_parts.lab import ANSWER, all_ended, notes, opened, states, traces_of, wait_for
-from tests.sglang_adapter.generations import engine, manager
-from tests.sglang_adapter.lab import NEW, OLD, living, steps_in
+from tests.fakes.sglang_engines import engine, manager
+from tests.sglang_adapter.lab import living, steps_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
@@ -27,7 +27,7 @@ def lived(handle):
 # failures.md: sglang-traces
 def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
     """By pipeline parallelism, which no test on a real engine has: one of each, with its place."""
-    run = lab.train(engine(NEW, tp=2, pp=2), steps=(1,))
+    run = lab.train(engine(tp=2, pp=2), steps=(1,))
 
     assert states(run) == ["whole"]
     found = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
@@ -46,7 +46,7 @@ def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
 def test_a_trace_that_is_not_here_is_missed(lab, monkeypatch, layout, there, why):
     """What is here is kept; how many are not is said, and what comes later is left to itself."""
     monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
-    handle = engine(NEW, **layout)
+    handle = engine(**layout)
     replica = handle.tokenizer_manager.replica
     replica.schedulers = replica.schedulers[:there]
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_recorded_is_told_what_to_attach(lab, handle, why):
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
     """The capture says what it raised; a session that may have begun is stopped."""
-    handle = engine(NEW)
+    handle = engine()
     asked = handle.tokenizer_manager
 
     def before(step):
@@ -103,7 +103,7 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
 # failures.md: sglang-refused
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     """It may still take effect; nothing may go on recording after it."""
-    with living(manager(NEW)) as handle:
+    with living(manager()) as handle:
         gate = handle.gates["start_profile"] = threading.Event()
 
         run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
@@ -127,7 +127,7 @@ BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
     """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
-    handle = engine(NEW)
+    handle = engine()
     handle.tokenizer_manager.gates[hook] = threading.Event()
 
     run = lab.train(handle, limits=BRIEF)
@@ -147,7 +147,7 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
 def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
     """A session of nobody's is ended; once all is answered, windows are whole again."""
-    handle = engine(NEW)
+    handle = engine()
     gate = handle.tokenizer_manager.gates[hook] = threading.Event()
 
     def before(step):
@@ -175,7 +175,7 @@ async def _turns():
 # failures.md: engine-loop
 def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
     """A phase entered there without `async with` holds up the very loop that would answer."""
-    handle = engine(NEW)
+    handle = engine()
     handle.generate = lambda _: ANSWER
 
     async def main():
@@ -193,7 +193,7 @@ def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
 @pytest.mark.parametrize("how", ["with", "async with"])
 def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
     """Its own loop is run on another thread, where a trainer on a loop asks it for tokens."""
-    handle = engine(NEW)
+    handle = engine()
 
     async def main():
         if how == "with":
@@ -211,7 +211,7 @@ def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
 @pytest.mark.parametrize("how", ["a manager", "an engine", "with its loop"])
 def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
     """Whoever asks first gives it its loop for ever, and ours ends; who attaches may name one."""
-    handle = manager(NEW) if how == "a manager" else engine(NEW)
+    handle = manager() if how == "a manager" else engine()
     asked = getattr(handle, "tokenizer_manager", handle)
     asked.event_loop = None
 
@@ -227,7 +227,7 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
 # failures.md: sglang-harm
 def test_what_needs_cuda_is_not_asked_of_another_device(lab):
     """Beside CPU it is left out and said; alone, the window is refused."""
-    handle = engine(NEW)
+    handle = engine()
 
     run = lab.train(handle, steps=(1,), activities=["CPU", "MEM"])
     alone = lab.train(handle, steps=(1,), activities=["MEM"])
@@ -235,14 +235,14 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab):
     assert states(run) == ["whole"]
     told = "on cpu it kills SGLang's scheduler"
     assert run.captures[0].unsupported["activities: MEM"] == told
-    assert [one["activities"] for one in handle.tokenizer_manager.asked()] == [["CPU"]]
+    (asked,) = handle.tokenizer_manager.called("start_profile")
+    assert asked["req"].activities == ["CPU"]
     assert states(alone) == ["failed"]
     assert "activities: MEM cannot be recorded on cpu; add CPU" in notes(alone, 0)
     assert lived(handle)
 
 
 # failures.md: sglang-harm
-@pytest.mark.parametrize("release", [OLD, NEW])
 @pytest.mark.parametrize(
     ("asked", "why"),
     [({}, "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers"),
@@ -250,11 +250,11 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab):
       "overwrites its schedulers' memory between two stages")],
     ids=["its second profiler", "stages"],
 )  # fmt: skip
-def test_what_would_end_the_schedulers_is_not_asked(lab, monkeypatch, release, asked, why):
+def test_what_would_end_the_schedulers_is_not_asked(lab, monkeypatch, asked, why):
     """Nothing is sent: nothing of ours prevents it there."""
     if not asked:
         monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
-    handle = engine(release)
+    handle = engine()
 
     run = lab.train(handle, steps=(1,), **asked)
 

@@ -13,31 +13,27 @@ import pytest
 import rlprof
 from rlprof.rundir import Here
 from rlprof_sglang import _guard, inside
+from tests.fakes.sglang_engines import STOP, ProfileReq, manager
 from tests.fakes.sglang_schedulers import RESTS, Mode, batch
-from tests.sglang_adapter.generations import manager
-from tests.sglang_adapter.lab import NEW, OLD
 
-pytestmark = [
-    pytest.mark.usefixtures("modules", "inside"),
-    pytest.mark.parametrize("release", [OLD, NEW]),
-]
+pytestmark = pytest.mark.usefixtures("modules", "inside")
 WAITING = [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}]
 """Sessions that begin by themselves."""
 
 
 @pytest.fixture(name="scheduler")
-def _scheduler(release):
-    """Return a scheduler of that release with the guard around its profiler."""
-    (scheduler,) = manager(release).replica.schedulers
+def _scheduler():
+    """Return a scheduler with the guard around its profiler."""
+    (scheduler,) = manager().replica.schedulers
     assert set(scheduler.around) == {"get_internal_state"}
     return scheduler
 
 
 @pytest.fixture(name="ranks")
-def _ranks(release, monkeypatch):
+def _ranks(monkeypatch):
     """Return two schedulers of one engine, which wait for each other at a stop."""
     monkeypatch.setattr(_guard, "_is_alone", lambda _: False)
-    return manager(release, tp=2).replica.schedulers
+    return manager(tp=2).replica.schedulers
 
 
 @pytest.fixture(name="folder")
@@ -55,16 +51,12 @@ def _later(monkeypatch):
 
 def start(scheduler, folder, **words):
     """Ask it to start."""
-    from sglang.srt.managers.io_struct import made
-
-    return scheduler.answered(made("START_PROFILE", {"output_dir": str(folder), **words}))
+    return scheduler.answered(ProfileReq(output_dir=str(folder), **words))
 
 
 def stop(scheduler):
     """Ask it to stop."""
-    from sglang.srt.managers.io_struct import made
-
-    return scheduler.answered(made("STOP_PROFILE", {}))
+    return scheduler.answered(STOP)
 
 
 def run(scheduler, *modes):
@@ -188,12 +180,9 @@ def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
 
 
 # failures.md: sglang-harm
-def test_sglangs_second_profiler_is_never_started(release, folder):
+def test_sglangs_second_profiler_is_never_started(folder):
     """Stopped, it ends the scheduler; its state has no names that we know."""
-    from sglang.srt.managers.io_struct import made
-
-    asked = []
-    request = made("START_PROFILE", {"output_dir": str(folder)})
+    asked, request = [], ProfileReq(output_dir=str(folder))
 
     answer = inside.asked(lambda *given: asked.append(given), SimpleNamespace(), request)
 

@@ -10,12 +10,9 @@ import pytest
 
 from rlprof_sglang import _guard, inside
 from tests.engine_parts.lab import states
-from tests.sglang_adapter.generations import PROFILER, engine, manager
-from tests.sglang_adapter.lab import NEW, OLD
+from tests.fakes.sglang_engines import PROFILER, ProfileReq, engine, manager
 
 pytestmark = pytest.mark.slow
-
-both = pytest.mark.parametrize("release", [OLD, NEW])
 
 
 @pytest.mark.usefixtures("modules")
@@ -30,10 +27,9 @@ def test_it_does_nothing_where_it_is_not_switched_on(switch, monkeypatch):
     assert sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks == {}
 
 
-@both
 @pytest.mark.usefixtures("inside")
-def test_it_hooks_what_a_release_has(release):
-    """Its profiler, where that is in this release, and the state of a scheduler; no step."""
+def test_it_hooks_the_profiler_and_the_state():
+    """SGLang's profiler and the state of a scheduler are hooked, no step is."""
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
 
     assert {target: kind for target, (_, kind) in hooks.items()} == {
@@ -66,11 +62,10 @@ def test_a_scheduler_we_do_not_know_says_so():
     assert "AttributeError" in told.internal_state["rlprof"]["error"]
 
 
-@both
 @pytest.mark.usefixtures("inside")
-def test_schedulers_are_numbered_by_their_place(release):
+def test_schedulers_are_numbered_by_their_place():
     """Replica of data parallelism by replica, stage by stage, rank by rank: each its own."""
-    schedulers = manager(release, tp=2, pp=2, dp=2).replica.schedulers
+    schedulers = manager(tp=2, pp=2, dp=2).replica.schedulers
 
     numbers = [one.get_internal_state().internal_state["rlprof"]["number"] for one in schedulers]
 
@@ -117,12 +112,10 @@ def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
 @pytest.mark.parametrize("text", ["{", '{"order": "x"}'])
 def test_an_order_that_cannot_be_obeyed_is_answered(text):
     """A scheduler that raises ends the engine: the answer says what was wrong."""
-    from sglang.srt.managers.io_struct import made
-
-    (scheduler,) = manager(NEW).replica.schedulers
+    (scheduler,) = manager().replica.schedulers
     scheduler.get_internal_state()
 
-    answer = scheduler.answered(made("START_PROFILE", {"output_dir": f"rlprof:{text}"}))
+    answer = scheduler.answered(ProfileReq(output_dir=f"rlprof:{text}"))
 
     said = json.loads(scheduler.get_internal_state().internal_state["rlprof"]["answer"])
     assert answer.success
@@ -145,11 +138,10 @@ def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
 
 
 # failures.md: sglang-orphan
-@both
 @pytest.mark.usefixtures("inside")
-def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, release, monkeypatch, tmp_path):
+def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, monkeypatch, tmp_path):
     """Its run was killed; once its time is over nobody else will end it."""
-    handle = engine(release, tp=2)
+    handle = engine(tp=2)
     left = {"native": str(tmp_path / "left"), "skip": 0, "count": None, "longest_s": 30}
     handle.start_profile(output_dir=f"rlprof:{json.dumps(left)}")
     runs = [lab.train(handle, steps=(1,), way="native")]
