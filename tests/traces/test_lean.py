@@ -75,23 +75,6 @@ def test_neither_is_imported_where_it_is_not_installed(tmp_path):
 LONG = TEXT * 50
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_a_file_has_its_name_when_all_of_it_is_written(tmp_path, fast):
-    """While it is being written nothing has the name; the same text gives the same bytes."""
-    out = tmp_path / "a.json.gz"
-
-    with whole(out, fast=fast) as packed:
-        packed.write(LONG)
-        was_there = out.exists()
-
-    assert was_there is False
-    assert gzip.decompress(out.read_bytes()) == LONG
-    assert packed.count == len(LONG)
-    with whole(tmp_path / "b.json.gz", fast=fast) as again:
-        again.write(LONG)
-    assert (tmp_path / "b.json.gz").read_bytes() == out.read_bytes()
-
-
 def test_what_was_interrupted_leaves_nothing(tmp_path):
     """An error on the way leaves neither the file nor a draft, and an older file as it was."""
     out = tmp_path / "a.json.gz"
