@@ -62,12 +62,10 @@ class SchedulerDiedError(Exception):
 class Replica:
     """The schedulers of one engine, and what reaches them."""
 
-    def __init__(self, schedulers: Sequence[Scheduler], late_s: float = 0.0) -> None:
+    def __init__(self, schedulers: Sequence[Scheduler]) -> None:
         self.schedulers = schedulers
         self.killed_by = ""
         """What a scheduler raised, or that it was killed; empty: it lives."""
-        self._late_s = late_s
-        self._late: list[threading.Thread] = []
 
     @property
     def is_dead(self) -> bool:
@@ -76,17 +74,13 @@ class Replica:
 
     def ask(self, request: Any) -> Any:
         """Have all answer a request to profile; only the first answer is looked at."""
-        for scheduler in self.schedulers:
-            is_late = scheduler.part.place.pp > 0 and self._late_s
-            scheduler.part.late = self._later if is_late else lambda write: write()
         answers = [self._alive(one.answered, request) for one in self.schedulers]
         return answers[0]
 
-    def step(self, mode: Mode, dp: int = 0) -> None:
-        """Run a batch in the schedulers of one rank of data parallelism."""
+    def step(self, mode: Mode) -> None:
+        """Run a batch in all of them."""
         for scheduler in self.schedulers:
-            if scheduler.part.place.dp == dp:
-                self._alive(scheduler.run_batch, batch(mode))
+            self._alive(scheduler.run_batch, batch(mode))
 
     def states(self) -> list[Any]:
         """Have the first of each rank of data parallelism say what it is in."""
@@ -103,11 +97,6 @@ class Replica:
         except Exception as exc:
             self.killed_by = f"{type(exc).__name__}: {exc}"
             raise SchedulerDiedError(self.killed_by) from exc
-
-    def _later(self, write: Callable[[], None]) -> None:
-        thread = threading.Timer(self._late_s, write)
-        self._late.append(thread)
-        thread.start()
 
 
 class TokenizerManager:
@@ -148,13 +137,13 @@ class TokenizerManager:
         """Say what the schedulers are in."""
         return await self._later("get_internal_state", {})
 
-    def generate(self, prompt: str, tokens: int = 4, dp: int = 0) -> str:
+    def generate(self, prompt: str, tokens: int = 4) -> str:
         """Answer; the same prompt has the same answer."""
         self._answered += 1
         name = f"r{self._answered}"
         state = self.rid_to_state[name] = self._state()
         for number in range(tokens):
-            self.replica.step(Mode.DECODE if number else Mode.EXTEND, dp)
+            self.replica.step(Mode.DECODE if number else Mode.EXTEND)
             state.time_stats.last_time = time.monotonic()
         del self.rid_to_state[name]
         meta = {"id": name, "finish_reason": {"type": "length"}, "completion_tokens": tokens}
@@ -230,9 +219,8 @@ class Engine:
 
 
 def manager(
-    *, tp: int = 1, pp: int = 1, dp: int = 1, late_s: float = 0.0, is_resolved: bool = True,
-    **launched: Any,
-) -> TokenizerManager:  # fmt: skip
+    *, tp: int = 1, pp: int = 1, dp: int = 1, is_resolved: bool = True, **launched: Any
+) -> TokenizerManager:
     """Make a TokenizerManager, launched so, with schedulers behind it."""
     arguments = server_args({"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched, is_resolved)
     sizes = {"tp": tp, "pp": pp, "dp": dp}
@@ -245,7 +233,7 @@ def manager(
     schedulers = [Scheduler(place, arguments) for place in places]
     for scheduler in schedulers:
         put_hooks(scheduler)
-    return TokenizerManager(Replica(schedulers, late_s), arguments)
+    return TokenizerManager(Replica(schedulers), arguments)
 
 
 def engine(**how: Any) -> Engine:

@@ -33,7 +33,6 @@ def engine(
     *,
     directory: Path | str = "",
     tp: int = 1,
-    dp: int = 1,
     launched: dict[str, Any] | None = None,
 ) -> Any:
     """Make an engine of *release* that profiles into *directory*; empty: it was launched without.
@@ -46,14 +45,14 @@ def engine(
     if directory:
         profiler = Profiler(
             str(directory),
-            workers=tp * dp,
+            workers=tp,
             is_guarded=sessions,
             is_sticky=not sessions,
             is_gzipped=vars(config).get("torch_profiler_use_gzip", True),
             **_names(release),
         )
     parallel = SimpleNamespace(
-        tensor_parallel_size=tp, pipeline_parallel_size=1, data_parallel_size=dp
+        tensor_parallel_size=tp, pipeline_parallel_size=1, data_parallel_size=1
     )
     whole = SimpleNamespace(
         parallel_config=parallel, device_config=SimpleNamespace(device_type="cpu")
