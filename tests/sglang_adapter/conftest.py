@@ -10,8 +10,17 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import _guard, _refusals, inside
-from tests.fakes.sglang_engines import installed, loops
-from tests.sglang_adapter.lab import Lab
+from tests.engine_parts import lab
+from tests.fakes.sglang_engines import SchedulerDiedError, installed, loops
+
+
+class Lab(lab.Lab):
+    """A trainer with one engine of SGLang's."""
+
+    engine, died = "sglang", SchedulerDiedError
+
+    def own(self):
+        return {"profiler_dir": str(self.traces)}
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.engine_parts.lab import ANSWER, all_ended, notes, opened, states, traces_of, wait_for
+from tests.engine_parts.lab import (
+    ANSWER,
+    all_ended,
+    notes,
+    on_a_loop,
+    opened,
+    states,
+    traces_of,
+    wait_for,
+)
 from tests.fakes.sglang_engines import engine, manager
-from tests.sglang_adapter.lab import living, steps_in
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
@@ -102,7 +110,8 @@ def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
 # failures.md: sglang-refused
 def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
     """It may still take effect; nothing may go on recording after it."""
-    with living(manager()) as handle:
+    handle = manager()
+    with on_a_loop() as handle.event_loop:
         gate = handle.gates["start_profile"] = threading.Event()
 
         run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
@@ -159,7 +168,8 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
 
     assert states(run)[0] in ("failed", "partial")
     assert states(run)[1:] == ["whole", "whole"]
-    assert steps_in(run, 1) == [FOUR]
+    (trace,) = traces_of(run, 1)
+    assert [one["name"] for one in opened(run, trace)["traceEvents"] if one["ph"] == "X"] == FOUR
     assert not scheduler.part.profile_in_progress
     assert list(lab.traces.iterdir()) == []
     assert lab.answers == [ANSWER] * 3
