@@ -58,13 +58,17 @@ class Lab:
                         self._generate(handle)
         return rlprof.read(prof.run_dir)
 
-    async def train_on_a_loop(self, handle: Any) -> Any:
-        """Train a step in a coroutine; tokens are asked for on another thread."""
-        with rlprof.open(self._config([1], (), self.own()), role="trainer") as prof:
-            prof.attach(handle, role="rollout")
-            for _ in prof.steps((1,)):
+    async def train_on_a_loop(
+        self, handle: Any, *, steps: Any = (1,), loop: Any = None, after: Any = None
+    ) -> Any:
+        """Train in a coroutine; tokens are asked for on another thread, then *after* is awaited."""
+        with rlprof.open(self._config(steps, (), self.own()), role="trainer") as prof:
+            prof.attach(handle, role="rollout", loop=loop)
+            for _ in prof.steps(steps):
                 async with prof.phase("rollout"):
                     self.answers.append(await asyncio.to_thread(handle.generate, "jest"))
+                if after is not None:
+                    await after()
         return rlprof.read(prof.run_dir)
 
     def _config(self, steps: Any, tool: Any, options: Any) -> dict[str, Any]:

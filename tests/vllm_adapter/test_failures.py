@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-import rlprof
 from tests.engine_parts import lab
 from tests.engine_parts.lab import (
     ANSWER,
@@ -264,7 +263,7 @@ async def _task():
 
 # failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, traces, is_given):
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, traces, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
     handle = engine(NEW, directory=traces, launched=QUIET)
     handle.output_handler = None
@@ -275,23 +274,16 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(tmp_path, trace
         type(handle)._start_profile(handle, **given)
 
     handle._start_profile = look
-    config = {
-        "run_dir": str(tmp_path / "runs"),
-        "scratch_dir": str(tmp_path / "scratch"),
-        "steps": [1, 2],
-        "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}},
-    }
+
+    async def asked():
+        handle.output_handler = handle.output_handler or await _task()
 
     async def main():
         home = asyncio.get_running_loop()
-        with rlprof.open(config, role="trainer") as prof:
-            prof.attach(handle, role="rollout", loop=home if is_given else None)
-            for _ in prof.steps([1, 2]):
-                async with prof.phase("rollout"):
-                    handle.generate("jest")
-                handle.output_handler = handle.output_handler or await _task()
+        loop = home if is_given else None
+        run = await lab.train_on_a_loop(handle, steps=(1, 2), loop=loop, after=asked)
         await all_ended()
-        return rlprof.read(prof.run_dir), home
+        return run, home
 
     run, home = asyncio.run(main())
 
