@@ -27,6 +27,12 @@ FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
 SILENT = "the state of an earlier session is unknown"
 
 
+@pytest.fixture(name="handle")
+def _handle(modules):
+    """Return an engine."""
+    return engine()
+
+
 def lived(handle):
     """Whether no scheduler has met what would have ended it, of all that was sent."""
     return getattr(handle, "tokenizer_manager", handle).replica.killed_by == ""
@@ -85,9 +91,8 @@ def test_what_cannot_be_recorded_is_told_what_to_attach(lab, handle, why):
 
 # failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_an_engine_that_raises_spoils_its_own_window(lab, hook):
+def test_an_engine_that_raises_spoils_its_own_window(lab, handle, hook):
     """The capture says what it raised; a session that may have begun is stopped."""
-    handle = engine()
     asked = handle.tokenizer_manager
 
     def before(step):
@@ -133,9 +138,8 @@ BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
 
 # failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
+def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, handle, hook):
     """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
-    handle = engine()
     handle.tokenizer_manager.gates[hook] = threading.Event()
 
     run = lab.train(handle, limits=BRIEF)
@@ -153,9 +157,8 @@ def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, hook):
 
 # failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, hook):
+def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, hook):
     """A session of nobody's is ended; once all is answered, windows are whole again."""
-    handle = engine()
     gate = handle.tokenizer_manager.gates[hook] = threading.Event()
 
     def before(step):
@@ -182,9 +185,8 @@ async def _turns():
 
 
 # failures.md: engine-loop
-def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
+def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, handle, caplog):
     """A phase entered there without `async with` holds up the very loop that would answer."""
-    handle = engine()
     handle.generate = lambda _: ANSWER
 
     async def main():
@@ -200,9 +202,8 @@ def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, caplog):
 
 # failures.md: sglang-attach
 @pytest.mark.parametrize("how", ["with", "async with"])
-def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, how):
+def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, handle, how):
     """Its own loop is run on another thread, where a trainer on a loop asks it for tokens."""
-    handle = engine()
 
     async def main():
         if how == "with":
@@ -234,10 +235,8 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
 
 
 # failures.md: sglang-harm
-def test_what_needs_cuda_is_not_asked_of_another_device(lab):
+def test_what_needs_cuda_is_not_asked_of_another_device(lab, handle):
     """Beside CPU it is left out and said; alone, the window is refused."""
-    handle = engine()
-
     run = lab.train(handle, steps=(1,), activities=["CPU", "MEM"])
     alone = lab.train(handle, steps=(1,), activities=["MEM"])
 
@@ -259,12 +258,10 @@ def test_what_needs_cuda_is_not_asked_of_another_device(lab):
       "overwrites its schedulers' memory between two stages")],
     ids=["its second profiler", "stages"],
 )  # fmt: skip
-def test_what_would_end_the_schedulers_is_not_asked(lab, monkeypatch, asked, why):
+def test_what_would_end_the_schedulers_is_not_asked(lab, handle, monkeypatch, asked, why):
     """Nothing is sent: nothing of ours prevents it there."""
     if not asked:
         monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
-    handle = engine()
-
     run = lab.train(handle, steps=(1,), **asked)
 
     assert states(run) == ["failed"]

@@ -37,6 +37,12 @@ def _traces(tmp_path, monkeypatch):
     return tmp_path / "traces"
 
 
+@pytest.fixture(name="handle")
+def _handle(traces):
+    """Return an engine that can be recorded."""
+    return engine(NEW, directory=traces, launched=QUIET)
+
+
 class Lab(lab.Lab):
     """The trainer."""
 
@@ -135,10 +141,8 @@ class Opaque:
 
 
 # failures.md: vllm-native
-def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
+def test_what_is_known_of_nothing_is_not_asked_for(lab, handle):
     """Through a handle of any arguments no keyword is tried; what it wrote is left where it is."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
     run = lab.train(Opaque(handle), steps=(1,), iterations={"count": 2})
 
     assert handle.called("start_profile") == [
@@ -149,9 +153,8 @@ def test_what_is_known_of_nothing_is_not_asked_for(lab, traces):
 
 
 # failures.md: vllm-refused
-def test_a_call_that_was_refused_is_not_stopped(lab, traces):
+def test_a_call_that_was_refused_is_not_stopped(lab, handle):
     """The engine was never asked; until 0.29 a stop without a start could crash this process."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
     why = "start_profile() got an unexpected keyword argument 'max_iterations'"
     handle.raises["start_profile"] = TypeError(why)
 
@@ -164,9 +167,8 @@ def test_a_call_that_was_refused_is_not_stopped(lab, traces):
 
 
 # failures.md: vllm-profiled
-def test_somebody_else_ended_and_began_anew(lab, traces):
+def test_somebody_else_ended_and_began_anew(lab, handle, traces):
     """Files that are not of the window's own session are left in the engine's folder."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
 
     def begin_anew(_):
         handle.profiler.stop()
@@ -183,9 +185,8 @@ def test_somebody_else_ended_and_began_anew(lab, traces):
     ("hook", "expected"),
     [("start_profile", ["failed", "whole"]), ("stop_profile", ["partial", "failed"])],
 )
-def test_an_engine_that_raises_spoils_its_own_window(lab, traces, hook, expected):
+def test_an_engine_that_raises_spoils_its_own_window(lab, handle, hook, expected):
     """It is stopped, as it may have begun; one that goes on is somebody's to the next window."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
 
     def before(step):
         failure = RuntimeError("Call to profile method failed")
@@ -239,9 +240,8 @@ def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
 
 
 # failures.md: vllm-loop
-def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, traces):
+def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, handle):
     """An AsyncLLM belongs to the loop its output handler runs on."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
     seen = []
 
     def look(**given):
@@ -263,9 +263,8 @@ async def _task():
 
 # failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, traces, is_given):
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
     handle.output_handler = None
     loops = []
 
@@ -293,9 +292,8 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, traces, is
 
 
 # failures.md: vllm-loop
-def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
+def test_requests_are_watched_from_the_engines_own_loop(lab, handle):
     """A request that came in between, on another thread, would never be answered."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
     threads = []
 
     class Processor:
@@ -321,11 +319,9 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, traces):
 
 
 # failures.md: vllm-native
-def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces, monkeypatch):
+def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, handle, monkeypatch):
     """The frontend has it, they have not: a call that fails there would shift later answers."""
     monkeypatch.setattr("rlprof_vllm.inside.installed", True)
-    handle = engine(NEW, directory=traces, launched=QUIET)
-
     run = lab.train(handle, steps=(1,), tool=["torch"])
 
     assert states(run) == ["whole"]
@@ -334,9 +330,8 @@ def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, traces
 
 
 # failures.md: vllm-native
-def test_what_differs_from_the_launch_is_told(lab, traces):
+def test_what_differs_from_the_launch_is_told(lab, handle, traces):
     """Another number of ranks than it has workers, and another folder than it was born with."""
-    handle = engine(NEW, directory=traces, launched=QUIET)
     elsewhere = str(traces / "elsewhere")
 
     run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3], profiler_dir=elsewhere)
