@@ -122,27 +122,6 @@ def test_ranks_are_guessed_and_told(folder, tmp_path, caplog, *, file, head, who
     assert caplog.messages == [f"{file}: {words}; clock: baseTimeNanoseconds of Kineto"]
 
 
-# failures.md: trace-damaged, trace-left-out
-def test_a_file_that_is_no_trace_loses_no_other(folder, tmp_path, caplog) -> None:
-    """It is told, as is one that was cut, and the others are there."""
-    (folder / "good.json").write_bytes(document([one("e", 0)], {"baseTimeNanoseconds": NOW}))
-    (folder / "page.json").write_bytes(b"<html>")
-    (folder / "empty.json").write_bytes(b"")
-    cut = document([one(f"cut {n}", n) for n in range(9)], {"baseTimeNanoseconds": NOW})
-    (folder / "cut.json").write_bytes(cut[:-20])
-
-    written = laid(folder, tmp_path / "out")
-
-    assert written.named("e")
-    assert written.about["left_out"] == [
-        {"file": "empty.json", "reason": "is empty"},
-        {"file": "page.json", "reason": "is no JSON"},
-    ]
-    assert "page.json: is no JSON; left out of the timeline" in caplog.messages
-    assert "cut.json: is cut short; events that cannot be read: 1 dropped" in caplog.messages
-    assert written.named("cut 7")
-
-
 # failures.md: far-apart
 @pytest.mark.parametrize(
     ("base", "words"),

@@ -272,6 +272,7 @@ UNREADABLE = {
 GOOD = as_trace([{"ph": "X", "name": "good", "pid": 1, "ts": 1, "dur": 1}], {"epoch_ns": NOW})
 
 
+# failures.md: trace-left-out
 @pytest.mark.parametrize("reason", UNREADABLE)
 def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog, reason) -> None:
     """It stands in the file's object and the log, its window on the timeline, the others stay."""
