@@ -6,7 +6,8 @@ import json
 import os
 import time
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -18,9 +19,6 @@ from rlprof_cli import main
 from rlprof_run import find_runs
 from tests.core.steps import record
 from tests.report.made_runs import make_torchrun
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EPOCH = 1_790_857_026_000_000_000
 

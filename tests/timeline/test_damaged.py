@@ -6,7 +6,8 @@ import gzip
 import json
 import zlib
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,9 +21,6 @@ from rlprof_timeline._write import write
 from rlprof_traces import TraceText, UnreadableError
 from tests.timeline.builder import Written
 from tests.timeline.layouts import LAYOUTS, document
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +14,6 @@ from rlprof_cli import main
 from rlprof_timeline import Timeline
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 BASE = NOW - 1_000_000_000
 RANK_3 = {"rank": 3, "world_size": 8}

@@ -6,10 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _LOOK_S = 0.2
 _CONFIG = "tools: {torch: {contents: [cpu, shapes]}}\ntool: torch\nroles: {actor: {}}\n"
