@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from types import MappingProxyType
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from tests.bucket.training import TRAIN, config
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -85,9 +85,7 @@ def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
     rank.send_signal(signal.SIGKILL)
     rank.wait()
 
-    ends = time.monotonic() + BOUND_S
-    while not list(tmp_path.glob("bucket/runs/job-7/manifest/*")) and time.monotonic() < ends:
-        time.sleep(0.1)
+    wait_until(lambda: list(tmp_path.glob("bucket/runs/job-7/manifest/*")))
 
     run = fetched(url, tmp_path, capsys)
     assert [process.state for process in run.processes] == ["died"]

@@ -14,6 +14,7 @@ import pytest
 import rlprof
 from tests.core.steps import record, train
 from tests.fakes import tools
+from tests.waiting import wait_until
 
 
 def captures(prof):
@@ -29,9 +30,7 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
     train(prof, [1])
 
     tools.gate.set()
-    deadline = time.monotonic() + 30
-    while not any(call[1] == "stop" for call in calls) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: any(call[1] == "stop" for call in calls))
 
     prof.close()
     assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]

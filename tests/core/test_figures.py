@@ -14,6 +14,7 @@ from rlprof.types import Target
 from rlprof_live import _pauses
 from rlprof_live._figures import Figures
 from rlprof_live._metrics import Metrics, text_of
+from tests.waiting import wait_until
 
 S = 1_000_000_000
 REPORT = pytest.importorskip("rlprof_report")
@@ -131,10 +132,7 @@ def test_a_session_has_its_metrics_in_a_file_while_it_runs(config):
         for step in range(3):
             prof.step(step)
         prof.scribe.flush()
-        end = time.monotonic() + 20
-        while not list(prof.run_dir.glob("metrics/*.prom")) and time.monotonic() < end:
-            time.sleep(0.005)
-        (file,) = prof.run_dir.glob("metrics/*.prom")
+        (file,) = wait_until(lambda: list(prof.run_dir.glob("metrics/*.prom")))
         text = file.read_text()
 
     assert 'rlprof_step{run="' in text

@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 from tests.core.distributions import install, tool
+from tests.waiting import processes, wait_until
 
 HANGS = """
     import time
@@ -43,27 +42,6 @@ def _profile(monkeypatch, tmp_path):
     return file
 
 
-def running(*words):
-    """List the processes that have all *words* in their command line."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (folder / "cmdline").read_text()
-        except OSError:
-            continue
-        if all(word in line for word in words):
-            found.append(int(folder.name))
-    return found
-
-
-def gone(*words):
-    """Wait until no process has *words* in its command line; whether that came about."""
-    deadline = time.monotonic() + 60
-    while running(*words) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not running(*words)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "child"),
@@ -76,15 +54,12 @@ def test_children_go_with_the_command(command, child, profile, tmp_path):
         [sys.executable, "-m", "rlprof", command, str(profile)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
     ) as process:  # fmt: skip
-        deadline = time.monotonic() + 120
-        while not running(child, here) and process.poll() is None:
-            assert time.monotonic() < deadline, "it has started nothing"
-            time.sleep(0.05)
+        wait_until(lambda: processes(child, here) or process.poll() is not None, "its child")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert err.splitlines()[-1] == "rlprof: interrupted"
     assert "Traceback" not in err
-    assert gone(child, here)
+    wait_until(lambda: not processes(child, here), "the end of its child")
     assert not (tmp_path / "scratch").exists()

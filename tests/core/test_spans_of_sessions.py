@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 import rlprof
+from tests.waiting import wait_until
 
 
 def by_name(prof):
@@ -46,11 +46,8 @@ def test_spans_reach_the_disk_within_a_second_or_so(config):
     with rlprof.open(config(steps="none")) as prof:
         with prof.span("work"):
             pass
-        deadline = time.monotonic() + 60
-        while "work" not in by_name(prof) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: "work" in by_name(prof))
 
-        assert "work" in by_name(prof)
         assert rlprof.read(prof.run_dir).is_running
 
 

@@ -6,13 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 
 import rlprof
 from rlprof_run import find_runs
+from tests.waiting import wait_until
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
@@ -70,11 +70,8 @@ class Shell:
         return self._runs[name]
 
     def _wait_for_a_live_run(self):
-        deadline = time.monotonic() + 60
         folder = self.home / "outputs/profile"
-        while not any(rlprof.read(run).is_running for run in find_runs(folder)):
-            assert time.monotonic() < deadline, "no run has begun"
-            time.sleep(0.1)
+        wait_until(lambda: any(rlprof.read(run).is_running for run in find_runs(folder)), "a run")
 
 
 def commands(block):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -10,8 +11,8 @@ from rlprof.config import Config
 from rlprof_cli.doctor import _child, examine
 from rlprof_cli.doctor._dry import try_tool
 from rlprof_cli.doctor._report import Use
-from tests.core.test_interrupted import running
 from tests.doctor.running import doctor, install_tool
+from tests.waiting import processes
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +29,11 @@ def _tried(module, tmp_path):
         return [f"{one.level} {one}" for one in found]
 
     return try_it
+
+
+def children(marked):
+    """List the processes of this test that have *marked* in their command line."""
+    return processes(marked, env=os.environ["PYTEST_CURRENT_TEST"])
 
 
 def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, module):
@@ -70,7 +76,7 @@ def test_a_hang_is_a_finding_after_the_deadline(tried, tmp_path, how):
     )
     assert "rlprof_mad.py:" in line
     assert "), in its start; " in line
-    assert running(str(tmp_path)) == []
+    assert children(str(tmp_path)) == []
 
 
 def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
@@ -92,7 +98,7 @@ def test_a_hang_in_export_leaves_no_process_behind(tried, tmp_path):
 
     assert lines[0].startswith("BAD tool mad of actor: failed: ")
     assert "export" in lines[0]
-    assert running(str(tmp_path)) == []
+    assert children(str(tmp_path)) == []
 
 
 def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried):

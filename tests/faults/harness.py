@@ -8,10 +8,10 @@ fault leaves in the manifest and in the log.
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 from tests.faults.told import Ended, Told
+from tests.waiting import BOUND_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tests.faults import processes
 
 LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 60}
-BOUND_S = 120
-"""How long anything may take on a machine that does much else."""
 
 
 class Lab:
@@ -109,12 +107,3 @@ class Lab:
 
 def _key(script, model, env):
     return script, model, *sorted((env or {}).items())
-
-
-def wait_for(condition, what: str, bound_s: float = BOUND_S):
-    """Return what *condition* returns once that is true; fail after *bound_s*."""
-    deadline = time.monotonic() + bound_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"{what}: not within {bound_s} s"
-        time.sleep(0.02)
-    return found

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.harness import wait_for
 from tests.faults.told import rows
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -118,9 +118,9 @@ def kill(lab, said=""):
     """Return what kills a child that hangs in a hook, once log and manifest hold *said*."""
 
     def act(child):
-        wait_for(lab.reached, "the hook that hangs")
+        wait_until(lab.reached, "the hook that hangs")
         for file in (child.err, *lab.runs.rglob("manifest/*")):
-            wait_for(lambda file=file: said in file.read_text(), said)
+            wait_until(lambda file=file: said in file.read_text(), said)
         child.kill()
 
     return act

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from tests.faults import disks, processes
-from tests.faults.harness import BOUND_S, wait_for
 from tests.faults.told import Told
+from tests.waiting import BOUND_S, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def test_a_file_that_never_opens_holds_neither_steps_nor_exit(lab):
 
 def trained(child):
     """Wait until the child has trained, which nothing may hold, and then until it has ended."""
-    wait_for(lambda: "trained" in child.out.read_text(), "training")
+    wait_until(lambda: "trained" in child.out.read_text(), "training")
     child.wait(CLOSE_S)
 
 

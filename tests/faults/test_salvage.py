@@ -7,8 +7,8 @@ import os
 import pytest
 
 import rlprof
-from tests.faults.harness import wait_for
 from tests.faults.told import assert_exported, captures
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +29,8 @@ time.sleep(600)
         return len([c for c in rlprof.read(path).captures if c.closed_ns is not None]) == 6
 
     def kill(child):
-        wait_for(lambda: "trained" in child.out.read_text(), "training")
-        wait_for(lambda: child.bare or (lab.reached() and are_closed()), "three closed windows")
+        wait_until(lambda: "trained" in child.out.read_text(), "training")
+        wait_until(lambda: child.bare or (lab.reached() and are_closed()), "three closed windows")
         child.kill()
         if not child.bare:
             lab.go_on()

@@ -71,14 +71,3 @@ def test_a_window_whose_thread_has_ended_or_never_comes_by(lab, name):
     assert told.captures == [f"{step}/update torch {state}" for step, state in enumerate(states, 1)]
     assert told.processes == ["actor 0/1 ended"]
     assert "2/update torch: stop: CaptureError: was stopped on another thread" in told.notes[0]
-
-
-# failures.md: closed-late
-def test_a_tool_that_can_be_stopped_elsewhere_loses_nothing(lab):
-    """Its thread has ended in the window: stopped on another, it exports what it has."""
-    told = lab.both(IN_STEP_2.format(calls="run(phase.__enter__)"), tool="faulty")
-
-    assert told.real.code == 3
-    assert told.captures == ["1/update faulty whole", "2/update faulty whole"]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == ["2/update faulty: closed early: the session was closed"]

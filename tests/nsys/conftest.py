@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -49,16 +47,6 @@ def _folder(tmp_path):
     folder = tmp_path / "raw"
     folder.mkdir()
     return folder
-
-
-def born_in(temp):
-    """Return the processes that were born with *temp*, or a folder of it, as their TMPDIR."""
-    found = []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if f"TMPDIR={temp}".encode() in file.read_bytes():
-                found.append(file.parent.name)
-    return found
 
 
 def notes(folder):

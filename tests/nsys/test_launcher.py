@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._mark import MARK, read_mark
-from tests.nsys.conftest import born_in
+from tests.waiting import processes, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -47,14 +46,7 @@ def _env(tmp_path):
     temp.mkdir()
     env = {name: value for name, value in os.environ.items() if "NSYS" not in name}
     yield {**env, "TMPDIR": str(temp)}
-    await_none(lambda: [*temp.iterdir(), *born_in(temp)])
-
-
-def await_none(found):
-    end = time.monotonic() + 20
-    while found() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert list(found()) == []
+    wait_until(lambda: not [*temp.iterdir(), *processes(env=f"TMPDIR={temp}")])
 
 
 def command(nsys, **more):
@@ -153,7 +145,7 @@ def test_who_ends_its_group_ends_all_of_it(nsys, env, number):
     os.killpg(process.pid, number)
 
     assert process.wait(30) == -number
-    await_none(lambda: [one for one in children if one.exists()])
+    wait_until(lambda: not any(one.exists() for one in children))
     process.stdout.close()
 
 
@@ -232,7 +224,7 @@ def test_a_signal_before_the_program_is_there_ends_the_launcher(nsys, env, tmp_p
     """Who gives up early is not kept waiting, and no program starts afterwards."""
     nsys.goes_wrong(launch="hang")
     process = begun(env, nsys, f"open({str(tmp_path / 'ran')!r}, 'w')")
-    await_none(lambda: [] if nsys.verbs else ["nsys has not been called"])
+    wait_until(lambda: nsys.verbs, "a call of nsys")
 
     process.terminate()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 import rlprof
-from tests.nsys.conftest import born_in
+from tests.waiting import processes
 
 TRAINING = str(Path(__file__).parent / "training.py")
 
@@ -142,6 +142,6 @@ def ranges(nsys, report):
 def is_clean(home, *, folders=True):
     """Whether neither a process nor a folder of nsys is left, soon after the end."""
     end, temp = time.monotonic() + 60, home / "tmp"
-    while (left := born_in(temp)) and time.monotonic() < end:
+    while (left := processes(env=f"TMPDIR={temp}")) and time.monotonic() < end:
         time.sleep(0.1)
     return not left and not (folders and list(temp.glob("rlprof-nsys*")))

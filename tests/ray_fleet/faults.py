@@ -87,11 +87,3 @@ def told(path):
 def states(path):
     """Say what became of each capture."""
     return {name: words.partition(":")[0] for name, words in told(path).items()}
-
-
-def wait_until(is_so, within_s=40):
-    """Wait until *is_so* says so; the bound is for a machine that is busy."""
-    until = time.monotonic() + within_s
-    while not is_so():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.2)

@@ -13,7 +13,7 @@ import rlprof_ray
 from rlprof.errors import ConfigError
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import own_spans, rows, train
-from tests.ray_fleet.faults import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,8 @@ from rlprof_report import analyse
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.drivers import environment
-from tests.ray_fleet.faults import wait_until
 from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

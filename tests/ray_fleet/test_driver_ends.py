@@ -8,7 +8,8 @@ import rlprof
 from rlprof_run.salvage import salvage
 from tests.ray_fleet.driver import NAMESPACE
 from tests.ray_fleet.drivers import drive
-from tests.ray_fleet.faults import LIMITS, bare, states, told, wait_until
+from tests.ray_fleet.faults import LIMITS, bare, states, told
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -58,20 +59,6 @@ def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, conf
     assert set(OPEN) == set(found)
     for words in found.values():
         assert words.startswith("whole: closed early: its driver has ended closed late: ")
-
-
-# failures.md: driver-ended
-def test_a_driver_that_is_killed_takes_its_actors_along(ray, config):
-    """Ray kills them within seconds; salvage exports what they had not, and nothing is lost."""
-    done = drive(config(limits=LIMITS), address=address(ray), end="killed", where="in")
-    wait_until(lambda: "running" not in members(done.run))
-    list(salvage(rlprof.read(done.run), timeout_s=60))
-
-    found = states(done.run)
-    assert bare((0, 1), STEPS) == done.totals
-    assert dict.fromkeys(CLOSED, "whole").items() <= found.items()
-    assert set(WINDOWS) == set(found)
-    assert {found[name] for name in OPEN} <= {"whole", "partial"}
 
 
 # failures.md: ray-gone

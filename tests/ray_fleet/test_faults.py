@@ -18,7 +18,8 @@ import rlprof
 import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, bare, states, told, wait_until
+from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, bare, states, told
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

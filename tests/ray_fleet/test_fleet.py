@@ -8,7 +8,8 @@ import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
 from tests.ray_fleet.conftest import own_spans, rows, train
-from tests.ray_fleet.faults import bare, wait_until
+from tests.ray_fleet.faults import bare
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import rlprof
 import rlprof_ray
 import rlprof_report
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.faults import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof_ray import Replica
+from tests.ray_fleet import faults
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.faults import LIMITS, bare, states
@@ -21,7 +22,7 @@ ROLES = {
 }
 
 
-class Server:
+class Server(faults.Server):
     """An actor that keeps an engine, as verl's servers do."""
 
     def __init__(self):
@@ -31,15 +32,6 @@ class Server:
 
     def generate(self, prompts):
         return self.engine.generate(prompts)
-
-    def is_profiling(self):
-        return self.engine.is_profiling()
-
-    def start_profile(self, folder):
-        self.engine.start_profile(folder)
-
-    def stop_profile(self):
-        self.engine.stop_profile()
 
 
 def train(ray, fleet, actors, servers):

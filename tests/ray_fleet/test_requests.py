@@ -13,8 +13,8 @@ from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows, train
-from tests.ray_fleet.faults import wait_until
 from tests.ray_fleet.test_replicas import ROLES, Server
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -18,6 +18,7 @@ from rlprof.rundir import Here
 from rlprof_remote import closing
 from rlprof_remote import leader as leaders
 from tests.fakes import tools
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -79,13 +80,6 @@ def _lead(request, config, calls):
 
 def states(prof):
     return [one.state for one in rlprof.read(prof.run_dir).processes if one.target.role == "actor"]
-
-
-def await_true(is_so):
-    deadline = time.monotonic() + 30
-    while not is_so() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert is_so()
 
 
 def captures(prof):
@@ -159,7 +153,7 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     os.kill(other.pid, signal.SIGKILL)
     other.join()
     other.close()
-    await_true(lambda: states(prof) == ["ended"])
+    wait_until(lambda: states(prof) == ["ended"])
 
     (capture,) = rlprof.read(prof.run_dir).captures
     assert capture.state == "whole"
@@ -176,7 +170,7 @@ def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_p
     before = states(prof)
 
     manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
-    await_true(lambda: states(prof) == ["ended"])
+    wait_until(lambda: states(prof) == ["ended"])
 
     assert before == ["running"]
 
@@ -223,7 +217,7 @@ def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path)
     member = make(leader)
     member.ask("begin", WINDOW)
 
-    await_true(lambda: captures(prof)[0][2] != "recording")
+    wait_until(lambda: captures(prof)[0][2] != "recording")
     member.close()
 
     (capture,) = rlprof.read(prof.run_dir).captures

@@ -14,6 +14,7 @@ import pytest
 
 from rlprof_timeline import _pool
 from tests.timeline.layouts import document
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -93,10 +94,7 @@ def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
     process.communicate(timeout=BOUND_S)  # they hold its stderr
 
     assert len(workers) == 2
-    deadline = time.monotonic() + BOUND_S
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
 # failures.md: export-stopped

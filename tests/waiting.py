@@ -1,0 +1,30 @@
+"""Waits for what other threads and processes do, and finds those that are left."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+BOUND_S = 120
+"""How long anything may take on a machine that does much else."""
+
+
+def wait_until(is_so, what="it", bound_s=BOUND_S):
+    """Return what *is_so* returns once that is true; fail after *bound_s*."""
+    deadline = time.monotonic() + bound_s
+    while not (found := is_so()):
+        assert time.monotonic() < deadline, f"{what}: not within {bound_s} s"
+        time.sleep(0.02)
+    return found
+
+
+def processes(*words, env=""):
+    """List the processes that have *words* in their command line, and *env* in what they got."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended, or is somebody else's
+            line, given = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+            if all(word.encode() in line for word in words) and env.encode() in given:
+                found.append(int(folder.name))
+    return found
