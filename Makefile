@@ -45,7 +45,7 @@ test-core: env-test
 	$(PY) -m pytest
 
 # Two cores do two suites at once, in lanes of about the same time.
-CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_rl_loop.py tests/test_both_engines.py
+CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
 
 test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
 	-@envs/chromium.sh

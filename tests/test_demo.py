@@ -260,5 +260,11 @@ def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path):
     assert f"demo: this was the loop without Ray (examples/rl_loop). {reason}" in last
     assert "torchrun --nproc-per-node 2 examples/rl_loop/train.py" in shown.out
     (run,) = (tmp_path / "outputs/profile").glob("[!.]*")
-    assert {c.state for c in rlprof.read(run).captures} == {"whole"}
-    assert (run / "exports/timeline.json.gz").exists()
+    found = rlprof.read(run)
+    assert {(c.window.id, str(c.target), c.state) for c in found.captures} == {
+        (f"{step}/{phase}", f"actor {rank}/2", "whole")
+        for step in (2, 4) for phase in ("rollout", "update_actor") for rank in (0, 1)
+    }  # fmt: skip
+    assert (found.skipped, found.missing, found.problems) == ((), (), ())
+    seen = summary(run / "exports/timeline.json.gz")
+    assert (seen.errors, "gloo:all_reduce" in seen.slice_names) == ({}, True)

@@ -10,7 +10,6 @@ import pytest
 from rlprof import hookimpl, plugins
 from rlprof.config import (
     Config,
-    Fleet,
     Limits,
     Role,
     check_config,
@@ -48,7 +47,6 @@ def test_what_is_written_is_read_as_values():
                 "rollout": {"ranks": "all", "tool": [], "engine": "vllm"},
             },
             "limits": {"bytes": "1.5 GiB", "window_s": 60, "stop_timeout_s": 0.5},
-            "fleet": {"node_dir": "/local/nodes", "collect": False},
         }
     )
 
@@ -60,7 +58,6 @@ def test_what_is_written_is_read_as_values():
             "rollout": Role(ranks=None, tool=(), engine="vllm"),
         },
         limits=Limits(bytes=1_610_612_736, window_s=60.0, stop_timeout_s=0.5),
-        fleet=Fleet(node_dir="/local/nodes", collect=False),
     )
 
 

@@ -54,14 +54,6 @@ def test_an_engine_is_recorded_in_the_windows_of_its_role(given):
     assert (run.path / artifact.path).read_text() == "e0 1/rollout"
 
 
-def test_a_launch_says_what_an_engine_must_be_born_with(given):
-    """Before the engine exists, and so without a handle."""
-    launch = rlprof.launch(given(options={"speed": 7}), role="rollout")
-
-    assert launch.engine_args == {"speed": 7}
-    assert engines.calls == [("configure", "launch", "rollout 0/1", None)]
-
-
 def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
     """Nothing is wrapped for nothing."""
     nothing = rlprof.Launch()

@@ -185,16 +185,6 @@ def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said
 
 
 @pytest.mark.slow
-def test_a_role_that_records_nothing_records_with_a_tool_named(config):
-    """The request brings the tool."""
-    with rlprof.open(config(steps="none", roles={"actor": {"tool": []}})) as prof:
-        ask(prof, tool=("fake",), phases=("update",))
-        train(prof, range(2))
-
-    assert windows(prof) == ["0/update"]
-
-
-@pytest.mark.slow
 def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
     """A process answers only what is meant for it."""
     monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))

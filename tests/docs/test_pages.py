@@ -62,14 +62,6 @@ def test_the_plugin_table_is_what_is_here():
     assert listed == offered
 
 
-def test_the_readme_is_short():
-    """It is read in two minutes; its program has at most twenty lines."""
-    (program,) = blocks(README, "python")
-
-    assert len(README.splitlines()) <= 120
-    assert len(program.text.splitlines()) <= 20
-
-
 def test_every_change_has_a_kind_that_a_release_knows():
     """A file of changes/ is in one of the sections of the changelog, and says something."""
     kinds = re.findall(r'directory = "(\w+)", name', (ROOT / "pyproject.toml").read_text())
