@@ -6,13 +6,6 @@ import sys
 from importlib import metadata
 from textwrap import dedent
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import pytest
 
 CORE = metadata.version("rlprof-core")
 
@@ -29,31 +22,27 @@ GOOD = """
 """A module with a tool that is right."""
 
 
-def install(
-    monkeypatch: pytest.MonkeyPatch,
-    site: Path,
-    name: str,
-    module: str,
-    offers: str,
-    *,
-    version: str = "1.0",
-    requires: Sequence[str] = (),
-) -> str:
+def install(monkeypatch, site, name, module, offers, **more):
     """Install distribution *name* into *site*, for this test; return its module's name.
 
     *offers* is the text of its `entry_points.txt`, where `{module}` stands for the module.
     """
     package = name.replace("-", "_")
     (site / f"{package}.py").write_text(dedent(module))
-    info = site / f"{package}-{version}.dist-info"
-    info.mkdir()
-    head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
-    (info / "METADATA").write_text("\n".join([*head, *(f"Requires-Dist: {r}" for r in requires)]))
-    (info / "entry_points.txt").write_text(dedent(offers).replace("{module}", package))
+    offer(site, name, dedent(offers).replace("{module}", package), **more)
     monkeypatch.setitem(sys.modules, package, ModuleType(package))  # so that it is taken back
     del sys.modules[package]
     monkeypatch.syspath_prepend(str(site))
     return package
+
+
+def offer(site, name, offers, *, version="1.0", requires=()):
+    """Write what pip would leave of distribution *name* in *site*, but for its modules."""
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
+    (info / "METADATA").write_text("\n".join([*head, *(f"Requires-Dist: {r}" for r in requires)]))
+    (info / "entry_points.txt").write_text(offers)
 
 
 def tool(word: str, attribute: str) -> str:

@@ -9,7 +9,7 @@ import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.hookspecs import Recorder
 from rlprof_cli.contract import misfits
-from tests.core.distributions import CORE, GOOD, install, tool
+from tests.core.distributions import CORE, GOOD, install, offer, tool
 
 REPAIR = f"; this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
 EARLIER = "is written for an earlier rlprof"
@@ -205,10 +205,7 @@ def test_an_author_is_told_what_would_not_be_called(cls, what):
 
 def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):
     """Its entry_points.txt makes importlib give up on all; the error says whose it is."""
-    info = tmp_path / "broken-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[rlprof.tools]\nno entry\n")
+    offer(tmp_path, "broken", "[rlprof.tools]\nno entry\n")
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(PluginError, match=r"broken: its entry_points.txt cannot be read"):

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
+from tests.core.distributions import offer
 from tests.faults import processes
 from tests.faults.harness import Lab
 
@@ -25,10 +26,7 @@ moody = faulty_engine:Moody
 @pytest.fixture(scope="session", name="_launcher")
 def _start_launcher(tmp_path_factory):
     site = tmp_path_factory.mktemp("site")
-    info = site / "faulty-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(OFFERS)
+    offer(site, "faulty", OFFERS)
     launcher = processes.Launcher(site)
     yield launcher
     launcher.close()

@@ -12,6 +12,7 @@ import pytest
 
 import rlprof
 from rlprof_ray._history import TOLD
+from tests.core.distributions import offer
 from tests.ray_fleet.actors import AsyncTrainer, Trainer
 
 ROOT = Path(__file__).parents[2]
@@ -39,10 +40,7 @@ def _lent(tmp_path_factory):
     """Make a folder in which the examples are installed; return what to add to sys.path."""
     site = tmp_path_factory.mktemp("site")
     for name, (group, target, _) in LENT.items():
-        info = site / f"{name}-0.1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
-        (info / "entry_points.txt").write_text(f"[rlprof.{group}]\n{name} = {target}\n")
+        offer(site, name, f"[rlprof.{group}]\n{name} = {target}\n", version="0.1.0")
     sources = [ROOT / "examples" / folder / "src" for _, _, folder in LENT.values()]
     return [str(site), *map(str, sources), str(ROOT / "plugins/timeline/src")]
 

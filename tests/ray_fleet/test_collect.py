@@ -25,7 +25,6 @@ from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows, train
 from tests.ray_fleet.drivers import drive, environment
-from tests.run_folders import write_header
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -131,7 +130,8 @@ def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_
 
 def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
     """Nothing hangs for long."""
-    (write_header(tmp_path) / "manifest").mkdir()
+    (tmp_path / "manifest").mkdir()
+    (tmp_path / "run.json").write_text('{"run_id": "r", "owner": {"attempt": 1, "opened_ns": 1}}')
     place = {"node": "n", "host": "h", "folder": "/f"}
     lines = [*beginning(), event("elsewhere", **place), event("ended")]
     (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))

@@ -6,18 +6,15 @@ import gzip
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlprof_torch._kineto import finish
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-BASE = 1790857026000000000
+from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span, span
 
 
 def refuse_duplicates(pairs):
@@ -34,41 +31,6 @@ def read(out: Path) -> dict[str, Any]:
     json.dumps(trace, ensure_ascii=False).encode("utf-8")  # no half surrogate pair
     assert next(iter(trace)) == "rlprof"
     return trace
-
-
-def span(name: str, number: int, *, args: str = '"External id": 1') -> str:
-    """Write a span as torch 2.13 does: a key per line, the name unescaped."""
-    return (
-        f'  {{\n    "ph": "X",\n    "cat": "user_annotation",\n    "name": "{name}",\n'
-        f'    "pid": {7000 + number},\n    "tid": 3,\n    "ts": {number}.500,\n'
-        f'    "dur": {number}.250\n    ,\n    "args": {{\n      {args}\n    }}\n  }}'
-    )
-
-
-def old_span(name: str, number: int, *, cat: str = "user_annotation", ts: str = "") -> str:
-    """Write a span as torch up to 2.12 does: several keys per line."""
-    return (
-        f'  {{\n    "ph": "X", "cat": "{cat}", "name": "{name}", "pid": {7000 + number}, "tid": 3,'
-        f'\n    "ts": {ts or f"{number}.500"}, "dur": {number}.250,\n'
-        f'    "args": {{\n      "External id": 1\n    }}\n  }}'
-    )
-
-
-def kineto(*spans: str, metadata: str = "") -> bytes:
-    """Wrap spans as torch 2.13 does."""
-    head = f' {{\n    "schemaVersion": 1,\n    "deviceProperties": [],\n    \n{metadata}'
-    clock = f'    "displayTimeUnit": "ms",\n    "baseTimeNanoseconds": {BASE},\n'
-    events = ",\n".join(spans)
-    text = f'{head}{clock}    "traceEvents": [\n    \n{events}\n  ],"traceName": "a.json" }}'
-    return text.encode("utf-8", "surrogateescape")
-
-
-def old_kineto(*spans: str) -> bytes:
-    """Wrap spans as torch 2.4 to 2.6 does, base at the end."""
-    head = '\n{\n  "schemaVersion": 1,\n  "traceEvents": [\n'
-    last = f',\n  "baseTimeNanoseconds": {BASE}'
-    text = head + ",\n".join(spans) + f'\n  ],\n  "traceName": "a.json"{last}\n}}'
-    return text.encode()
 
 
 @pytest.fixture(name="run")

@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from tests.core.distributions import offer
 from tests.verl_real.broken import OFFERS
 from tests.verl_real.same import differences
 from tests.verl_real.training import train
@@ -32,11 +33,8 @@ def _bare(tmp_path_factory):
 @pytest.fixture(name="_installed", autouse=True)
 def _install(tmp_path, monkeypatch):
     """Put the broken tools where every process of the loop finds them as installed."""
-    info = tmp_path / "site/broken-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(OFFERS)
-    there = [str(info.parent), os.environ.get("PYTHONPATH", "")]
+    offer(tmp_path / "site", "broken", OFFERS)
+    there = [str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, there)))
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import attrs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NAMES = ("config", "kineto")
 

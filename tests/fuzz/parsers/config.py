@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from rlprof import ConfigError
 from rlprof.config import Config, check_config
@@ -10,9 +10,6 @@ from rlprof.rundir import as_line
 from tests.fakes import tools
 from tests.fuzz.parsers import Parser
 from tests.properties.fault_lines import misformed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEEDS = (
     """\

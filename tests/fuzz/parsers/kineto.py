@@ -5,14 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rlprof_torch._kineto import finish
 from tests.fuzz.parsers import Parser
-from tests.torch_profiler.test_kineto import BASE, kineto, old_kineto, old_span, span
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span, span
 
 sys.set_int_max_str_digits(0)  # a number of 5000 digits is JSON
 TOKENS = (
