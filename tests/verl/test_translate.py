@@ -88,6 +88,18 @@ def test_what_a_role_says_of_its_tool_becomes_its_options():
     assert config["roles"]["rollout"]["options"]["vllm"] == {"iterations": {"skip": 0, "count": 9}}
 
 
+def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
+    """What verl says of torch, for all roles, is no fault of a role that does not use it."""
+    found = translated(
+        f"{ACTOR}.enable=true",
+        f"{ACTOR}.tool_config.torch.contents=[cpu]",
+        f"+{OWN}.roles.rollout.tool=[torch_memory]",
+    )
+
+    assert found.config["roles"]["actor"]["options"] == {"torch": {"contents": ["cpu"]}}
+    assert "torch" not in found.config["roles"]["rollout"].get("options", {})
+
+
 def test_own_keys_go_over_those_of_verl():
     """Any key of rlprof; what they do not say stays verl's."""
     config = translated(

@@ -69,11 +69,11 @@ def translate(verl: Mapping[str, Any]) -> Translation:
     asked = at(verl, "global_profiler") or {}
     own = dict(at(verl, OWN) or {})
     tools = own.get("tool", "torch")
-    names = [tools] if isinstance(tools, str) else list(tools or ())
     enabled = [role for role in SECTIONS if found.of(role, "enable")]
-    roles = {role: _role(found, role, names) for role in enabled}
+    names = {role: _names(own, role, tools) for role in enabled}
+    roles = {role: _role(found, role, names[role]) for role in enabled}
     discrete = {
-        role: any(found.of(role, f"tool_config.{one}.discrete") for one in names)
+        role: any(found.of(role, f"tool_config.{one}.discrete") for one in names[role])
         for role in enabled
     }
     if "rollout" in roles:
@@ -102,6 +102,13 @@ def translate(verl: Mapping[str, Any]) -> Translation:
     found.config = _merged(config, own)
     found.keys |= {path: f"{OWN}.{path}" for path in _paths(own)}
     return found
+
+
+def _names(own: Mapping[str, Any], role: str, usual: Any) -> list[str]:
+    """Name the tools of *role* by rlprof's own keys; *usual* are those of the other roles."""
+    said = at(own, f"roles.{role}.tool")
+    said = usual if said is None else said
+    return [said] if isinstance(said, str) else list(said or ())
 
 
 def checked(found: Translation, source: str = "verl") -> Checked:
