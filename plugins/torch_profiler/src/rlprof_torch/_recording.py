@@ -13,6 +13,7 @@ import attrs
 
 from rlprof import CaptureError
 from rlprof_torch._clock import CLOCK_MARK
+from rlprof_torch._swaps import CONTENTS, SwapGuard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,6 +54,7 @@ class TorchRecording:
         self._ranges: dict[int, list[Any]] = {}
         self._batch = self._first_batch = 1
         self._is_broken = self._is_ending = False
+        self._why = ""
         self._any_thread = not lacks_all_threads
         self._thread = threading.get_ident()
         self.unsupported: dict[str, str] = {}
@@ -60,6 +62,10 @@ class TorchRecording:
         if lacks_all_threads and options.all_threads:
             self.unsupported["all_threads"] = lacks_all_threads
         self._profile = self._make(options, all_threads=not lacks_all_threads)
+        self._refers_to_tensors = bool(CONTENTS & set(options.contents))
+        self._guard: SwapGuard | None = None
+        self._lock = threading.RLock()
+        self._is_over = False
 
     def _make(self, options: TorchOptions, *, all_threads: bool) -> Any:
         profiler, chosen = self._torch.profiler, self._schedule
@@ -100,13 +106,32 @@ class TorchRecording:
         with self._torch.profiler.record_function("rlprof.warmup"):
             pass  # the first range takes 800 us, a mark should be tight
         self._mark()
+        if self._refers_to_tensors:
+            self._guard = SwapGuard(self._torch, self._make_way)
 
-    def finish(self) -> None:
+    def _make_way(self) -> None:
+        """End early, because training swaps tensors, and cannot while the profiler knows them."""
+        self.finish("closed early: training swapped tensors (contents: shapes, flops, stack)")
+
+    def finish(self, why: str = "") -> None:
         """Stop; Kineto's trace is written by `_save`, which the profiler calls.
 
         Then free the events, 0.4 us each. They are part of a cycle and would stay where training
         has switched the garbage collector off.
         """
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over, self._why = True, why
+            if self._guard is not None:
+                self._guard.take_away()
+            try:
+                self._finish()
+            finally:
+                if self._profile.profiler is not None:
+                    self._profile.profiler.kineto_results = None
+
+    def _finish(self) -> None:
         self._is_ending = True
         if self._is_elsewhere:
             self._give_up()
@@ -117,8 +142,6 @@ class TorchRecording:
         if not self._parts:
             note = f"the window ended in mini-batch {self._batch}, nothing was recorded by then"
             self._write_notes(note)
-        if self._profile.profiler is not None:
-            self._profile.profiler.kineto_results = None
 
     @property
     def _is_elsewhere(self) -> bool:
@@ -132,6 +155,8 @@ class TorchRecording:
         its thread has ended (torch 2.13, bare as well).
         """
         self._profile.on_trace_ready = None
+        if self._why:
+            self._write_notes(self._why)
         if not self._is_broken:
             self._profile.stop()
         raise CaptureError(
@@ -140,6 +165,8 @@ class TorchRecording:
         )
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 -- the name must not vary
+        if self._is_over:  # a range that outlives its trace can crash a later one
+            return
         scope = self._torch.profiler.record_function(range_name(name))
         scope.__enter__()
         self._ranges.setdefault(threading.get_ident(), []).append((name, scope))
@@ -163,7 +190,7 @@ class TorchRecording:
 
     def minibatch(self) -> None:
         """Go on to the next mini-batch; the schedule may start or end a trace here."""
-        if self._schedule is None:
+        if self._schedule is None or self._is_over:
             return
         if self._is_elsewhere:
             raise CaptureError(
@@ -218,7 +245,7 @@ class TorchRecording:
         profile.export_chrome_trace(str(self._folder / file))
         if self._schedule is not None:
             profile.profiler = None  # or the next stretch warns that it forgets this one
-        self._write_notes("")
+        self._write_notes(self._why)
 
     def _write_notes(self, note: str) -> None:
         notes = {"applied": self.applied, "parts": self._parts, "note": note}

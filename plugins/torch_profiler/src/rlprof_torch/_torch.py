@@ -138,7 +138,7 @@ class Torch:
             found = finish(folder / str(part["file"]), out / name, header=header, marks=marks)
         except (FileNotFoundError, ValueError) as exc:
             raise CaptureError(f"the raw trace cannot be read: {exc}") from exc
-        said = []
+        said = [notes["note"]] if notes.get("note") else []
         if found.truncated:
             said.append("the raw trace was cut: what was whole is kept")
         if found.dropped:
