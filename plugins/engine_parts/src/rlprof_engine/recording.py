@@ -198,6 +198,9 @@ class Recording:
         return call
 
     def _end_if(self, cut: Cut, *args: Any, **kwargs: Any) -> None:
+        """End the window, if it has an engine step: before the first, weights may be on the way."""
+        if not self.has_run:
+            return
         word = cut.method.replace("_", " ") if cut.word is None else cut.word(*args, **kwargs)
         if word:
             self.why = f"the engine was asked to {word}"
