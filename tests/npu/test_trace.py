@@ -30,13 +30,18 @@ def finished(tmp_path, text, marks=()):
 
 def test_times_are_relative_and_exact(tmp_path):
     """`ts` is microseconds after the first event, to the nanosecond; `epoch_ns` is an int."""
-    events = [span("b", 1_000_123), span("a", 456), {"ph": "M", "name": "process_name", "pid": 1}]
+    events = [
+        span("b", 1_000_123, 2.5),
+        span("a", 456),
+        {"ph": "M", "name": "process_name", "pid": 1},
+    ]
 
     found, trace = finished(tmp_path, events)
 
     assert next(iter(trace)) == "rlprof"
     assert trace["rlprof"]["epoch_ns"] == AT
     assert [one.get("ts") for one in trace["traceEvents"]] == [1000.123, 0.456, None]
+    assert [one.get("dur") for one in trace["traceEvents"]] == [2.5, 1, None]
     assert (found.events, found.dropped, found.truncated) == (3, 0, False)
 
 

@@ -115,6 +115,16 @@ def test_verls_options_are_asked_of_sglang(row):
     assert fields == plain | sent | ({"num_steps": count} if count else {})
     assert options.chosen({}) == steps
     assert [*options.foreign({})] == ([told] if told else [])
+    assert "contents: flops" not in request.unsupported
+
+
+def test_flops_that_the_tool_torch_is_asked_for_are_unsupported():
+    """SGLang's profiler cannot count them."""
+    request = Request(SglangOptions(), Facts("Engine", device="cuda"), {"contents": ["flops"]})
+
+    request.fields(Path("/traces"), rlprof.Window(7, 8), rlprof.Target("rollout"))
+
+    assert [*request.unsupported] == ["contents: flops"]
 
 
 @pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])
