@@ -180,6 +180,22 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     assert "yours" in out
 
 
+def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
+    """The step that it waits for never comes."""
+    actor = spawn(Learner)
+    ray.get(actor.__ray_ready__.remote())
+    asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update")
+    for line in asked.stderr:
+        if "waiting for the next step" in line:
+            break
+
+    ray.kill(actor)
+
+    _, err = asked.communicate(timeout=60)
+    assert asked.returncode == 1
+    assert "has ended: no further step" in err
+
+
 # failures.md: fleets-meet
 def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
     """The error names the run, which can be asked instead."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rlprof.errors import RlprofError
 from rlprof_ray._calls import Record
 from rlprof_ray._member import aside
+from rlprof_ray.attaching.actors import living
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ class Calls:
     """The ends of one method of a trainer, from Ray's record of calls."""
 
     def __init__(self, member: Member, ends_step: str) -> None:
-        self._id, self._ends_step = member.actor.id, ends_step
+        self._actor, self._ends_step = member.actor, ends_step
         self._record, self._count, self._pause_s = Record(), 0, _RECORD_S
         self.seen = sorted({_method(call.name) for call in self._news()})
         self.words = f"the ends of {ends_step} of {member.actor.label}; numbered from 1"
@@ -69,13 +70,15 @@ class Calls:
     def next(self, until: float) -> int:
         """Wait until Ray reports such a call, about a second after its end."""
         while not any(re.fullmatch(self._ends_step, _method(call.name)) for call in self._news()):
+            if self._actor.id not in {one.id for one in living()}:
+                raise RlprofError(f"attach: {self._actor.label} has ended: no further step begins")
             _pause(self._pause_s, until)
         self._count += 1
         return self._count
 
     def _news(self) -> list[Any]:
         began = time.monotonic()
-        news = self._record.news({self._id})
+        news = self._record.news({self._actor.id})
         self._pause_s = max(_RECORD_S, _SHARE * (time.monotonic() - began))
         return news
 
