@@ -19,10 +19,13 @@ APART_NS = 4_500_000
 MANY = 10
 
 
-def collectives(late_ns: int = 0, name: str = "gloo:all_reduce", count: int = MANY):
-    """Make collectives of 2 ms, every 10 ms, that end *late_ns* late."""
+def collectives(
+    late_ns: int = 0, name: str = "gloo:all_reduce", count: int = MANY, waits_ns: int = 0
+):
+    """Make collectives of 2 ms, every 10 ms, that end *late_ns* late and begin *waits_ns* early."""
+    begin, dur = late_ns - waits_ns, 2 * MS + waits_ns
     return [
-        {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": n * 10 * MS + late_ns, "dur": 2 * MS}
+        {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": n * 10 * MS + begin, "dur": dur}
         for n in range(count)
     ]
 
@@ -68,6 +71,17 @@ def test_a_host_whose_collectives_end_late_is_moved(run, write, capsys, layout, 
         "timeline: node-1: its 10 collectives end 4.500 ms after those of node-0, give or take "
         "1.004 ms: moved"
     ) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS])
+def test_ranks_meet_at_the_end_of_a_collective(run, write, layout) -> None:
+    """The first to arrive waits for the others, so begins tell nothing."""
+    meet(run.process(rank=0, host="node-0"), layout=layout, waits_ns=MS)
+    meet(run.process(rank=1, host="node-1"), APART_NS, layout=layout)
+
+    (clock,) = write().about["check"]["clocks"]
+
+    assert clock["ahead_ns"] == APART_NS
 
 
 def test_eight_hosts_stand_on_one_clock(tmp_path, caplog) -> None:

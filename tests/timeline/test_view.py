@@ -322,6 +322,15 @@ def test_a_port_that_is_taken_is_told(trace, capsys, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("port", ["65536", "-1", "x"])
+def test_what_is_no_port_is_refused(trace, capsys, port):
+    """It is an error of the command line."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["view", str(trace), f"--port={port}"])
+
+    assert f"expected a port, 0 to 65535, got '{port}'" in capsys.readouterr().err
+
+
 def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     """With about how much it is, and how there is less of it."""
     file = tmp_path / "timeline.json.gz"
