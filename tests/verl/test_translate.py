@@ -93,11 +93,20 @@ def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
     found = translated(
         f"{ACTOR}.enable=true",
         f"{ACTOR}.tool_config.torch.contents=[cpu]",
+        f"{ACTOR}.tool_config.torch.discrete=true",
         f"+{OWN}.roles.rollout.tool=[torch_memory]",
     )
 
     assert found.config["roles"]["actor"]["options"] == {"torch": {"contents": ["cpu"]}}
     assert "torch" not in found.config["roles"]["rollout"].get("options", {})
+    assert found.config["mode"] == "discrete"
+
+
+def test_all_ranks_may_be_said_in_one_word():
+    """As the message about wrong ranks advises."""
+    roles = translated(f"{ACTOR}.enable=true", f"{ACTOR}.ranks=all").config["roles"]
+
+    assert roles["actor"]["ranks"] == "all"
 
 
 def test_own_keys_go_over_those_of_verl():

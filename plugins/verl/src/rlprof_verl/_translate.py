@@ -73,7 +73,10 @@ def translate(verl: Mapping[str, Any]) -> Translation:
     names = {role: _names(own, role, tools) for role in enabled}
     roles = {role: _role(found, role, names[role]) for role in enabled}
     discrete = {
-        role: any(found.of(role, f"tool_config.{one}.discrete") for one in names[role])
+        role: any(
+            found.of(role, f"tool_config.{one}.discrete")
+            for one in (*names[role], *_listed(tools))  # the mode is not a tool's own
+        )
         for role in enabled
     }
     if "rollout" in roles:
@@ -107,7 +110,10 @@ def translate(verl: Mapping[str, Any]) -> Translation:
 def _names(own: Mapping[str, Any], role: str, usual: Any) -> list[str]:
     """Name the tools of *role* by rlprof's own keys; *usual* are those of the other roles."""
     said = at(own, f"roles.{role}.tool")
-    said = usual if said is None else said
+    return _listed(usual if said is None else said)
+
+
+def _listed(said: Any) -> list[str]:
     return [said] if isinstance(said, str) else list(said or ())
 
 
@@ -140,7 +146,8 @@ def _unborn(uses: Mapping[str, tuple[ToolUse, ...]]) -> list[str]:
 def _role(found: Translation, role: str, tools: list[str]) -> dict[str, Any]:
     """Read a role's `profiler` section, which is enabled."""
     section = found.keys[f"roles.{role}"] = SECTIONS[role]
-    ranks = list(found.of(role, "ranks") or [0])
+    asked = found.of(role, "ranks") or [0]
+    ranks = asked if isinstance(asked, str) else list(asked)
     made: dict[str, Any] = {"ranks": "all" if found.of(role, "all_ranks") else ranks}
     nodes, each = (at(found.verl, f"trainer.{key}") for key in ("nnodes", "n_gpus_per_node"))
     if made["ranks"] != "all" and isinstance(nodes, int) and isinstance(each, int):

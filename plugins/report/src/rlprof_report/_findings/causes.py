@@ -187,7 +187,7 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
             (
                 "The driver waits for a member without spans, or works by itself."
                 if silent
-                else "The driver works by itself then, or moves data.",
+                else "The driver works by itself then, waits, or moves data.",
             ),
             (f"{named(silent) or context.name(context.leader)} in {one.phase}",),
             role if silent else "",
