@@ -47,6 +47,13 @@ def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
     assert set(json.loads(capsys.readouterr().out)["roles"]) == {"actor", "agent", "rollout"}
 
 
+def test_plan_says_how_to_convert_a_config_of_verl(capsys):
+    """Only `check` reads one; `doctor` says the same."""
+    assert main(["plan", GRPO]) == 1
+
+    assert f"rlprof check {GRPO} --convert > profile.yaml" in capsys.readouterr().err
+
+
 def test_without_rlprof_verl_it_says_what_to_install(capsys, monkeypatch):
     """The command itself does not need it."""
     monkeypatch.setitem(sys.modules, "rlprof_verl", None)

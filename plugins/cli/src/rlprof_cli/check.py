@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import check_config, merge_launches
@@ -11,6 +9,7 @@ from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json
+from rlprof_cli._of_verl import is_of_verl
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 """Characters of an engine argument's value that are shown."""
-_OF_VERL = re.compile(r"^(global_profiler|actor_rollout_ref|critic):", re.MULTILINE)
 
 
 def add(subparsers: Any) -> None:
@@ -155,12 +153,7 @@ def _arguments(arguments: Mapping[str, Any]) -> list[str]:
 
 def is_verl(args: argparse.Namespace) -> bool:
     """Whether the file is a config of verl, or was given with options for such a config."""
-    if args.overrides or args.convert:
-        return True
-    try:
-        return bool(_OF_VERL.search(Path(args.file).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return False  # its reader reports it
+    return bool(args.overrides or args.convert or is_of_verl(args.file))
 
 
 def reader() -> Any:

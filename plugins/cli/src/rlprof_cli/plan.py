@@ -15,6 +15,7 @@ from rlprof.schedule import parse_steps
 from rlprof_cli._advice import cautions, engine_words
 from rlprof_cli._arguments import add_json, duration
 from rlprof_cli._estimate import estimates
+from rlprof_cli._of_verl import refuse_verl
 from rlprof_cli._table import table
 from rlprof_cli.offers import drives
 from rlprof_run import read
@@ -69,6 +70,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
+    refuse_verl(args.file)
     config = load_config(args.file)
     if args.json:
         print(as_json(_values(config, args.steps), indent=2))

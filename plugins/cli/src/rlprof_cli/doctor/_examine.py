@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof.config import Config, load_config
 from rlprof.errors import ConfigError
 from rlprof.rundir import read_clock
+from rlprof_cli._of_verl import refuse_verl
 from rlprof_cli.doctor._backends import look_at_backends
 from rlprof_cli.doctor._child import ask
 from rlprof_cli.doctor._clocks import kernel_status, look_at_clocks
@@ -98,6 +99,7 @@ def _config(
     """Check the config, and its plugins in a child; its valid parts are examined in any case."""
     where = str(file)
     try:
+        refuse_verl(file)
         config = load_config(file)
     except ConfigError as exc:
         return Config(), [_fault(fault) for fault in exc.faults]
