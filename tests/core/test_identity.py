@@ -356,6 +356,17 @@ def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, tar
 # A folder named outright
 
 
+def test_a_worker_in_the_process_of_its_engine_joins_the_same_folder(tmp_path):
+    """An engine that computes in its actor has two sessions there: the actor's and the worker's."""
+    env = {"RLPROF_RUN": str(tmp_path / "x")}
+    places = [Target("rollout", 0, 2), Target("rollout", 0, 2, replica=0, worker=0)]
+
+    found = [join(tmp_path, target, HEADER, env=env, sleep=never) for target in places]
+
+    assert [folder.attempt for folder in found] == [1, 1]
+    assert join(tmp_path, places[1], HEADER, env=env, sleep=never).attempt == 2
+
+
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):
     """Whoever joins overwrites nothing, also if its owner is dead; a second session is beside."""
     env = {"RLPROF_RUN": str(tmp_path / "x")}

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 _RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """An id that a launcher made up."""
 
-_joined: set[tuple[int, str, int, Path]] = set()
-"""The folders this process wrote to, by pid, role and rank: a second session never writes where a
-first one of the same name has written."""
+_Place = tuple[int, str, int, int | None, int | None, Path]
+
+_joined: set[_Place] = set()
+"""The folders this process wrote to, by the parts of a session's name: a second session never
+writes where a first one of the same name has written."""
 
 
 @attrs.frozen
@@ -234,8 +236,8 @@ class _Search:
         return True
 
 
-def _place(target: Target, path: Path) -> tuple[int, str, int, Path]:
-    return os.getpid(), target.role, target.rank, path
+def _place(target: Target, path: Path) -> _Place:
+    return os.getpid(), target.role, target.rank, target.replica, target.worker, path
 
 
 def _attempt(path: Path) -> int:
