@@ -31,7 +31,7 @@ class Heard:
 
     def __init__(self):
         self.applied = {"level": "low"}
-        self.unsupported = {"low": "there is no lower one"}
+        self.unsupported = {"low": "there is no lower one", "count: half": "it counts whole ones"}
         self.names = []
 
     def push(self, name, payload):
