@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from rlprof import CaptureError
 from rlprof_engine import requests
 from rlprof_engine.frontend import Served, parted, watched
 
@@ -89,7 +90,10 @@ def test_requests_of_a_dead_run_do_not_fill_a_server(server, monkeypatch):
     for name in "abc":
         server.serve(name)
 
-    assert names(server.obey("end")) == ["a", "b"]
+    ended = server.obey("end")
+
+    assert names(ended) == ["a", "b"]
+    assert json.loads(ended["requests"].splitlines()[0])["dropped"] == 1
 
 
 def test_a_server_survives_what_it_does_not_understand(server):
@@ -117,3 +121,13 @@ def test_the_file_of_a_server_is_that_of_its_answer(server, tmp_path):
     assert (tmp_path / requests.FILE).read_text() == frontends[0]["requests"]
     assert served.unsupported == {}
     assert list(Served([]).unsupported) == ["requests"]
+
+
+def test_a_server_that_returns_nothing_is_noted(server, tmp_path):
+    """Unless the order itself failed, which is noted already."""
+    served = Served([server.obey("begin")])
+    served.stop(tmp_path)
+    served.answers = []
+
+    with pytest.raises(CaptureError, match="the server returned none"):
+        served.stop(tmp_path)

@@ -53,6 +53,17 @@ def test_requests_without_times_are_told(trace):
     assert untimed.note.startswith("1 requests have no times")
 
 
+def test_requests_that_were_not_kept_are_noted(tmp_path):
+    """The trace is partial then."""
+    capture = Capture("r1", Target("rollout"), Window(1, 2), "vllm", "h", 1)
+    kept = {"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0}
+    requests.write(tmp_path, requests.text_of(10.0, 20.0, [kept], dropped=3))
+
+    made = trace_of(capture, tmp_path / requests.FILE, tmp_path)
+
+    assert (made.status, made.note) == ("partial", "3 more requests were not kept")
+
+
 def test_slices_lie_where_the_request_was(trace, tmp_path):
     """A window that began at 10 s is the zero of a request that was queued at 11 s."""
     made = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})

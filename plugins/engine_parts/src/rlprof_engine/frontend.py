@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from rlprof import CaptureError
 from rlprof_engine.requests import write
 
 if TYPE_CHECKING:
@@ -55,17 +56,20 @@ class Served:
         nobody = "rlprof is not in the one process that serves this engine's requests"
         said = [one["unsupported"] for one in answers]
         self.unsupported: dict[str, str] = said[0] if said else {"requests": nobody}
-        self.answers: list[dict[str, Any]] = []
-        """The answers to the order that ended it."""
+        self.answers: list[dict[str, Any]] | None = None
+        """The answers to the order that ended it; None: that order failed."""
 
     def start(self) -> None:
         """Do nothing: the order has begun it."""
 
     def stop(self, folder: Path, _: object = None) -> None:
-        """Write the file."""
-        for answer in self.answers:
-            if text := answer.get("requests"):
-                write(folder, text)
+        """Write the file; raise CaptureError if the server did not return what it watched."""
+        if self.unsupported.get("requests") or self.answers is None:
+            return
+        text = next((one["requests"] for one in self.answers if one.get("requests")), "")
+        if not text:
+            raise CaptureError(f"requests: the server returned none: {self.answers or 'no answer'}")
+        write(folder, text)
 
 
 def parted(answers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -32,13 +32,19 @@ _MOST = 100_000
 """How many requests to keep of a window: if its run dies, a server keeps them until the next."""
 
 
-def text_of(began: float, ended: float, lines: Iterable[dict[str, Any]]) -> str:
-    """Return the file of a window from *began* to *ended*, both in monotonic seconds."""
+def text_of(
+    began: float, ended: float, lines: Iterable[dict[str, Any]], *, dropped: int = 0
+) -> str:
+    """Return the file of a window from *began* to *ended*, both in monotonic seconds.
+
+    *dropped*: the number of requests that are not in *lines*.
+    """
     first = {
         "realtime_ns": time.time_ns(),
         "monotonic_ns": time.monotonic_ns(),
         "began": began,
         "ended": ended,
+        "dropped": dropped,
     }
     return "".join(json.dumps(line) + "\n" for line in (first, *lines))
 
@@ -94,6 +100,7 @@ class Requests:
         self._watched: Watched | None = None
         self._gone: list[Any] = []
         """What `left` keeps of each request that has left."""
+        self._dropped = 0
         self._began = 0.0
         if not isinstance(getattr(keeper, self.attribute, None), dict):
             self._keeper = None
@@ -116,6 +123,8 @@ class Requests:
     def _leave(self, name: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
         if len(self._gone) < _MOST:
             self.left(name, state, might_be_gone)
+        else:
+            self._dropped += 1
 
     def left(self, name: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
         """Keep what is known of a request that leaves."""
@@ -135,7 +144,8 @@ class Requests:
             return ""
         there = tuple(watched.items())  # first, or a request that leaves now is in neither
         watched.left = None
-        return text_of(self._began, time.monotonic(), self.lines(there))
+        now = time.monotonic()
+        return text_of(self._began, now, self.lines(there), dropped=self._dropped)
 
     def put_back(self) -> None:
         """Give the frontend a plain dict again, unless another window watches it by now."""
@@ -194,6 +204,8 @@ def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Arti
             status = "partial"
             note = f"no request was seen, though the engine ran {steps} steps: another frontend "
             note += "holds them, or this release keeps them in a way that rlprof does not know"
+    elif first["dropped"]:
+        status, note = "partial", f"{first['dropped']} more requests were not kept"
     elif first["untimed"]:
         note = f"{first['untimed']} requests have no times: the engine gave none"
     return Artifact(name, "trace", "chrome-trace", status, note, events=events)
@@ -213,7 +225,8 @@ def trace_events(file: Path, pid: int) -> Iterator[dict[str, Any]]:
     offset_ns = common["realtime_ns"] - common["monotonic_ns"]
     epoch_ns = int(min([common["began"], *(one["begin"] for one in found)]) * 1e9) + offset_ns
     untimed = sum(one["is_untimed"] for one in found)
-    yield {"epoch_ns": epoch_ns, "requests": len(found), "untimed": untimed}
+    dropped = common.get("dropped", 0)
+    yield {"epoch_ns": epoch_ns, "requests": len(found), "untimed": untimed, "dropped": dropped}
     zero = (epoch_ns - offset_ns) / 1e9
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "requests"}}
     free: list[float] = []

@@ -32,9 +32,9 @@ async def start_profile(
     return found
 
 
-async def get_internal_state(original: Callable[..., Any], manager: Any) -> Any:
+async def get_internal_state(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Add our answer to the state of the first scheduler."""
-    states = await original(manager)
+    states = await original(*args, **kwargs)
     until, answer = _answer
     if answer and time.monotonic() < until:
         with suppress(Exception):

@@ -53,7 +53,7 @@ class TorchRecording:
         self._marks: list[tuple[int, int]] = []
         self._ranges: dict[int, list[Any]] = {}
         self._batch = self._first_batch = 1
-        self._is_broken = self._is_ending = False
+        self._is_broken = self._is_over = False
         self._why = ""
         self._any_thread = not lacks_all_threads
         self._thread = threading.get_ident()
@@ -65,7 +65,6 @@ class TorchRecording:
         self._refers_to_tensors = bool(CONTENTS & set(options.contents))
         self._guard: SwapGuard | None = None
         self._lock = threading.RLock()
-        self._is_over = False
 
     def _make(self, options: TorchOptions, *, all_threads: bool) -> Any:
         profiler, chosen = self._torch.profiler, self._schedule
@@ -132,7 +131,6 @@ class TorchRecording:
                     self._profile.profiler.kineto_results = None
 
     def _finish(self) -> None:
-        self._is_ending = True
         if self._is_elsewhere:
             self._give_up()
         self._close_ranges()
@@ -233,7 +231,7 @@ class TorchRecording:
     def _save(self, profile: Any) -> None:
         """Write one raw trace; called by the profiler on its own thread, inside stop or step."""
         # What follows the last minibatch() is the end of the phase, not one more mini-batch.
-        last = self._batch - self._is_ending
+        last = self._batch - self._is_over
         if self._schedule is not None and last < self._first_batch and self._parts:
             return
         file = f"part-{len(self._parts)}.json"

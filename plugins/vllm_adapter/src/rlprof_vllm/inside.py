@@ -10,10 +10,9 @@ other answers unread, and every later call gets the answer of the previous call.
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 from contextlib import nullcontext, suppress
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.recording import Cut, Place, obeyed
@@ -56,24 +55,20 @@ def _watch_requests() -> None:
         return
     from vllm.v1.engine.async_llm import AsyncLLM
 
+    from rlprof_engine.frontend import watched
+    from rlprof_vllm._requests import Requests
+
     inner = AsyncLLM.collective_rpc
 
-    @functools.wraps(inner)
+    @wraps(inner)
     async def collective_rpc(frontend: Any, method: Any, *args: Any, **kwargs: Any) -> Any:
         answers = await inner(frontend, method, *args, **kwargs)
         if method != METHOD or not kwargs.get("args"):
             return answers
-        mine = _watched(frontend, kwargs["args"][0])
+        mine = watched(frontend, kwargs["args"][0], partial(Requests, frontend))
         return [*answers, mine] if mine else answers
 
     AsyncLLM.collective_rpc = collective_rpc
-
-
-def _watched(frontend: Any, text: str) -> str:
-    from rlprof_engine.frontend import watched
-    from rlprof_vllm._requests import Requests
-
-    return watched(frontend, text, partial(Requests, frontend))
 
 
 def obey(wrapper: Any, text: str) -> str:

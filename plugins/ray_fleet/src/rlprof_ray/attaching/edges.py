@@ -70,8 +70,6 @@ class Calls:
     def next(self, until: float) -> int:
         """Wait until Ray reports such a call, about a second after its end."""
         while not any(re.fullmatch(self._ends_step, _method(call.name)) for call in self._news()):
-            if self._actor.id not in {one.id for one in living()}:
-                raise RlprofError(f"attach: {self._actor.label} has ended: no further step begins")
             _pause(self._pause_s, until)
         self._count += 1
         return self._count
@@ -79,6 +77,8 @@ class Calls:
     def _news(self) -> list[Any]:
         began = time.monotonic()
         news = self._record.news({self._actor.id})
+        if not news and self._actor.id not in {one.id for one in living()}:
+            raise RlprofError(f"attach: {self._actor.label} has ended: no further step begins")
         self._pause_s = max(_RECORD_S, _SHARE * (time.monotonic() - began))
         return news
 
