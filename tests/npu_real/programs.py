@@ -53,7 +53,12 @@ def _aside(call):
 
 
 def _fork():
-    """Fork a child that exits by itself, and print its status; a child that hangs is killed."""
+    """Fork a child that exits by itself, and print its status; a child that hangs is killed.
+
+    A child that is forked while torch_npu has tasks in its queue waits for them at its exit: the
+    thread that does them stays with the parent.
+    """
+    _torch().npu.synchronize()
     child = os.fork()
     if child == 0:
         sys.exit(3)

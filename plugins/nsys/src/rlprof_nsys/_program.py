@@ -25,7 +25,7 @@ _USUAL = (
     "/opt/nvidia/nsight-systems-cli/*/bin/nsys", "/usr/lib/nsight-systems/bin/nsys",
 )  # fmt: skip
 _OPTION = re.compile(r"^\s+(?:-\w, )?--([a-z][a-z0-9-]*)(?:\[([a-z|]+)\])?", re.MULTILINE)
-_IDLE = re.compile(r"WARNING|usage:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
+_IDLE = re.compile(r"WARNING|usage:|Please refer|https?:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
 """Printed lines that are not the reason: hints and progress."""
 _NAMED = re.compile(r"Illegal --|unrecogni[sz]ed option")
 """The line that names the wrong option; more lines about the option follow it."""

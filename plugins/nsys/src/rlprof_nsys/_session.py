@@ -26,6 +26,7 @@ _SEEN_S = 10.0
 _POLL_S = 0.05
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
+_DEAD = ("Failed to find session", "Connection refused", "Connection to Agent lost")
 
 
 @attrs.define
@@ -128,7 +129,7 @@ class Session:
     def _refusal(self, verb: str, said: Said, within_s: float) -> str:
         if said.code is None:
             return f"nsys {verb} did not return within {within_s:g} s and was killed"
-        if "Failed to find session" in said.text or "Connection refused" in said.text:
+        if any(sign in said.text for sign in _DEAD):
             return self._gone
         if _BUSY in said.text:
             return self._taken(None)
