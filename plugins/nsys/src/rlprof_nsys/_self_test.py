@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import json
 import tempfile
-import time
 from contextlib import closing
 from importlib import metadata
 from pathlib import Path
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from rlprof_nsys._session import Session
 
 _STOP_S = 30.0
-_UNSEEN_S = 0.1
-"""`nsys start` may return milliseconds before nsys sees ranges."""
 
 
 def tested(session: Session, nvtx: Any, options: list[str], *, start_s: float) -> str:
@@ -52,7 +49,6 @@ def self_test(session: Session, nvtx: Any, options: list[str], *, start_s: float
     with tempfile.TemporaryDirectory(prefix="rlprof-nsys-test-", dir=own) as name:
         folder = Path(name)
         session.start(folder, options, None, within_s=start_s)
-        time.sleep(_UNSEEN_S)
         nvtx.push_range("rlprof self-test", domain=DOMAIN)
         nvtx.pop_range(domain=DOMAIN)
         found = session.stop(folder, within_s=_STOP_S)
