@@ -30,7 +30,7 @@ def ranges_of(numbers: Iterable[int]) -> list[str]:
 
 def secs(seconds: float) -> str:
     """Write a time: `2.35 s`, and below a tenth of a second `35 ms`."""
-    if seconds == 0 or abs(seconds) >= 0.0995:
+    if abs(seconds) < 5e-6 or abs(seconds) >= 0.0995:
         return f"{seconds:.2f} s"
     return f"{seconds * 1000:.2g} ms"
 

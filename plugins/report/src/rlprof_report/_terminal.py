@@ -64,13 +64,13 @@ def _phases(analysis: Analysis) -> Iterator[str]:
             waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
         bar = "#" * round(30 * min(1.0, one.share))
         name = plain(one.name, _NAME)
-        yield _cut(f"  {name:{width}} {one.median_s:8.2f} s {one.share:5.0%}  {bar:30}{waits}")
+        yield _cut(f"  {name:{width}} {secs(one.median_s):>10} {one.share:5.0%}  {bar:30}{waits}")
     rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
     if rest < -0.01 * whole:
         yield "  the medians of the phases, which vary or overlap, add up to more than the step"
     else:
         rest = max(0.0, rest)
-        yield f"  {'the rest':{width}} {rest:8.2f} s {rest / (whole or 1):5.0%}"
+        yield f"  {'the rest':{width}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
     yield ""
 
 
@@ -81,10 +81,10 @@ def _step(step: Step) -> Iterator[str]:
     yield "critical path (what was waited for, in order):"
     for part in kept:
         where = f"   {part.where}" if part.where else ""
-        yield _cut(f"  {part.seconds:8.2f} s  {plain(part.what, 50)}{where}")
+        yield _cut(f"  {secs(part.seconds):>10}  {plain(part.what, 50)}{where}")
     rest = step.seconds - sum(part.seconds for part in kept)
     if len(step.path) > len(kept):
-        yield f"  {rest:8.2f} s  in {len(step.path) - len(kept)} shorter parts"
+        yield f"  {secs(max(0.0, rest)):>10}  in {len(step.path) - len(kept)} shorter parts"
     helps = [f"{one.what} {secs(one.seconds)}" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
         yield from _wrapped(", ".join(helps), "would help, each on its own, at most: ", "  ")
