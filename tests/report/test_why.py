@@ -35,6 +35,14 @@ def test_the_answer_fits_on_a_screen(more, tmp_path, capsys):
     assert lines[1].startswith("Step 5 took" if more else "A step takes")
 
 
+def test_a_short_phase_has_its_time_in_ms(tmp_path, capsys):
+    """A phase below a tenth of a second is shown in ms, a longer one in seconds."""
+    lines = printed(capsys, make_torchrun(tmp_path / "run", steps=4))
+
+    units = dict(line.split()[::2][:2] for line in lines if line.startswith(("  data", "  optim")))
+    assert units == {"data": "ms", "optim": "s"}
+
+
 @pytest.mark.parametrize(
     ("steps", "told"),
     [("9", "step 9: is not in this run; it has steps 1-4"), ("3,9", "has no step 9; it has 1-4")],
