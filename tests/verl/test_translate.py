@@ -138,6 +138,7 @@ def test_where_replicas_generate_at_any_time_a_window_is_a_step():
         (["global_profiler.steps=soon"], "global_profiler.steps"),
         (["global_profiler.save_path=~/runs"], "global_profiler.save_path"),
         ([*TRAINERS, f"{ACTOR}.ranks=[8]"], f"{ACTOR}.ranks"),
+        ([f"{ROLLOUT}.enable=false", f"{ACTOR}.enable=tru"], f"{ACTOR}.enable"),
         (
             [*TRAINERS, f"{ACTOR}.tool_config.torch.contents=[gpu]"],
             f"{ACTOR}.tool_config.torch.contents",

@@ -69,6 +69,13 @@ def translate(verl: Mapping[str, Any]) -> Translation:
     asked = at(verl, "global_profiler") or {}
     own = dict(at(verl, OWN) or {})
     tools = own.get("tool", "torch")
+    found.faults += [
+        f"{section}.{key}: expected true or false, got {said!r}"
+        for section in SECTIONS.values()
+        for key in ("enable", "all_ranks")
+        if (said := at(verl, f"{section}.{key}")) not in (None, True, False)
+        and "${" not in str(said)
+    ]
     enabled = [role for role in SECTIONS if found.of(role, "enable")]
     names = {role: _names(own, role, tools) for role in enabled}
     roles = {role: _role(found, role, names[role]) for role in enabled}
