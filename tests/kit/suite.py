@@ -13,41 +13,27 @@ def _offered(self):
 
 
 _not_packaged = overrides("is not packaged")(_offered)
-
-
-def _tests(base, plugin, **declared):
-    body = {"plugin": plugin, "test_it_is_offered_by_its_name": _not_packaged}
-    return type(f"Test{plugin.__name__}", (base,), body | declared)
-
-
-_ELSEWHERE = (
-    "test_importing_it_is_light",
-    "test_configure_at_launch_is_pure",
-    "test_export_runs_elsewhere_and_later",
-    "test_a_session_records_whole_windows",
-    "test_recording_does_not_change_the_work",
-    "test_two_at_once_are_refused_or_both_record",
-    "test_the_command_line_runs_it",
-    "test_odd_values_are_told_and_raise_nothing",
-)
-_GO_ELSEWHERE = {
-    tools.Good: {"test_odd_values_are_told_and_raise_nothing"},
-    engines.GoodEngine: {"test_odd_values_are_told_and_raise_nothing"},
-    heavy_tool.ImportsHeavily: {"test_importing_it_is_light"},
-    tools.WritesAtLaunch: {"test_configure_at_launch_is_pure"},
-    tools.RemembersInTheProcess: {"test_export_runs_elsewhere_and_later"},
-    tools.WantsToBeAlone: {"test_two_at_once_are_refused_or_both_record"},
-    tools.ChangesTheWork: {"test_recording_does_not_change_the_work"},
-    exporters.TakesArguments: {"test_the_command_line_runs_it"},
+_left_out = overrides("takes long, and breaks no law there")(_offered)
+_LONG = {
+    "test_importing_it_is_light": [heavy_tool.ImportsHeavily],
+    "test_configure_at_launch_is_pure": [tools.WritesAtLaunch],
+    "test_export_runs_elsewhere_and_later": [tools.RemembersInTheProcess],
+    "test_a_session_records_whole_windows": [],
+    "test_recording_does_not_change_the_work": [tools.ChangesTheWork],
+    "test_two_at_once_are_refused_or_both_record": [tools.WantsToBeAlone],
+    "test_the_command_line_runs_it": [exporters.TakesArguments],
+    "test_odd_values_are_told_and_raise_nothing": [tools.Good, engines.GoodEngine],
 }
 """The laws that take long run on the plugins that break them; on right ones in `examples/`."""
-_left_out = overrides("takes long, and breaks no law there")(_offered)
 
 
-def _in_process(base, plugin):
-    kept = _GO_ELSEWHERE.get(plugin, set())
-    laws = [law for law in _ELSEWHERE if law not in kept and hasattr(base, law)]
-    return dict.fromkeys(laws, _left_out)
+def _tests(base, *plugins, **declared):
+    """Make a class of tests for each plugin, here in this module."""
+    for plugin in plugins:
+        laws = [law for law, run in _LONG.items() if plugin not in run and hasattr(base, law)]
+        body = dict.fromkeys(laws, _left_out) | {"test_it_is_offered_by_its_name": _not_packaged}
+        name = f"Test{plugin.__name__}"
+        globals()[name] = type(name, (base,), {**body, "plugin": plugin, **declared})
 
 
 def _only(*laws):
@@ -57,8 +43,8 @@ def _only(*laws):
     return dict.fromkeys(all_ - {*laws} - guard, _left_out)
 
 
-def _own_classes(module):
-    return [one for one in vars(module).values() if isinstance(one, type)
+def _own_classes(module, base=object):
+    return [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, base)
             and one.__module__ == module.__name__ and one.__doc__ is not None]  # fmt: skip
 
 
@@ -69,63 +55,37 @@ def _impatient(request, monkeypatch):
         monkeypatch.setattr(_drive, "ANSWER_S", 2)
 
 
-for _plugin in (*_own_classes(tools), heavy_tool.ImportsHeavily):
-    if issubclass(_plugin, tools.Good):
-        globals()[f"Test{_plugin.__name__}"] = _tests(
-            ToolTests,
-            _plugin,
-            options={"count": 3},
-            heavy=("colorsys",),
-            **_in_process(ToolTests, _plugin),
-        )
-
-for _plugin in _own_classes(exporters):
-    declared = _in_process(ExporterTests, _plugin)
-    globals()[f"Test{_plugin.__name__}"] = _tests(ExporterTests, _plugin, **declared)
-
-for _plugin in _own_classes(engines):
-    if issubclass(_plugin, engines.Mini) and _plugin is not engines.AwaitsOnItsLoop:
-        globals()[f"Test{_plugin.__name__}"] = _tests(
-            EngineTests,
-            _plugin,
-            engine=engines.engine,
-            work=engines.work,
-            kill=engines.kill,
-            **_in_process(EngineTests, _plugin),
-        )
-
-
-for _plugin in (engines.GoodHive, engines.TellsNobody):
-    globals()[f"Test{_plugin.__name__}"] = _tests(
-        EngineTests,
-        _plugin,
-        engine=engines.cells,
-        work=lambda self, handle: len(handle),
-        cannot_be_killed="its processes are numbers",
-        produces="files",
-        **_only(
-            "test_each_process_of_a_driven_engine_records_itself",
-            "test_a_window_is_recorded",
-            "test_windows_follow_each_other",
-            "test_a_second_start_is_refused_or_harmless",
-        ),
-    )
-
-
-TestAwaitsOnItsLoop = _tests(
+_OUTSIDE = {"engine": engines.engine, "work": engines.work, "kill": engines.kill}
+_ON_ITS_LOOP = {
+    "engine": engines.async_engine,
+    "work": engines.async_work,
+    "loop": lambda self, handle: handle.loop,
+}
+_TOOLS = (*_own_classes(tools, tools.Good), heavy_tool.ImportsHeavily)
+_tests(ToolTests, *_TOOLS, options={"count": 3}, heavy=("colorsys",))
+_tests(ExporterTests, *_own_classes(exporters))
+_tests(EngineTests, *_own_classes(engines, engines.Mini), **_OUTSIDE)
+_tests(EngineTests, engines.AwaitsOnItsLoop, **{**_OUTSIDE, **_ON_ITS_LOOP})
+_tests(
     EngineTests,
-    engines.AwaitsOnItsLoop,
-    engine=engines.async_engine,
-    work=engines.async_work,
-    kill=engines.kill,
-    loop=lambda self, handle: handle.loop,
-    **_in_process(EngineTests, engines.AwaitsOnItsLoop),
+    engines.GoodHive,
+    engines.TellsNobody,
+    engine=engines.cells,
+    work=lambda self, handle: len(handle),
+    cannot_be_killed="its processes are numbers",
+    produces="files",
+    **_only(
+        "test_each_process_of_a_driven_engine_records_itself",
+        "test_a_window_is_recorded",
+        "test_windows_follow_each_other",
+        "test_a_second_start_is_refused_or_harmless",
+    ),
 )
 
 
 class _QuickTests(ToolTests):
     test_it_is_offered_by_its_name = _not_packaged
-    vars().update(dict.fromkeys(_ELSEWHERE, _left_out))
+    vars().update(dict.fromkeys(_LONG, _left_out))
 
 
 class TestReplacesInSilence(_QuickTests):

@@ -98,18 +98,15 @@ def test_a_plugin_fails_the_laws_it_breaks_and_no_other(cases, name):
     assert EXPECTED[name] == set(found), "\n".join(found.values())
 
 
-def test_a_hook_that_does_not_fit_says_so_first(cases):
-    """A wrong argument fails the contract, in words for who wrote it."""
-    told = broken(cases["TestTakesAnUnknownArgument"])
+def test_the_author_is_told_what_to_write(cases):
+    """A wrong argument fails the contract; an engine's author is told which method is missing."""
+    argument, method = (
+        broken(cases["TestTakesAnUnknownArgument"]),
+        broken(cases["TestMakesNoEngine"]),
+    )
 
-    assert "did you mean 'folder'?" in told["test_it_fits_the_contract"]
-
-
-def test_without_an_engine_the_kit_says_what_to_define(cases):
-    """An engine's author is told which method is missing."""
-    told = broken(cases["TestMakesNoEngine"])
-
-    assert "define engine(self), with @contextmanager" in told["test_a_window_is_recorded"]
+    assert "did you mean 'folder'?" in argument["test_it_fits_the_contract"]
+    assert "define engine(self), with @contextmanager" in method["test_a_window_is_recorded"]
 
 
 def test_what_cannot_be_tried_is_skipped_with_the_reason_declared(cases):

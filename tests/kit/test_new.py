@@ -61,38 +61,24 @@ def test_what_it_writes_is_clean(written, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "folder", "told"),
     [
-        ("My-Tool", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
-        ("My-Tool", "single '_', beginning with a letter; 'my_tool' would do"),
-        ("import", "'import' is a keyword of Python; choose another name"),
-        ("torch", "tool 'torch' is offered by rlprof-torch; choose another name"),
+        ("My-Tool", "", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
+        ("My-Tool", "", "single '_', beginning with a letter; 'my_tool' would do"),
+        ("import", "", "'import' is a keyword of Python; choose another name"),
+        ("torch", "", "tool 'torch' is offered by rlprof-torch; choose another name"),
+        ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
+        ("other", "nope", "nope is not a folder; create it, or name another"),
     ],
 )
-def test_a_name_that_cannot_be_is_told(name, told, tmp_path, capsys):
-    """The name must do as a word of a config, a distribution and a package."""
-    code = main(["new", "tool", name, "--dir", str(tmp_path)])
+def test_what_cannot_be_written_is_told(name, folder, told, tmp_path, capsys):
+    """A name that is no word of a config or a package; what exists stays; no tree is made."""
+    work = tmp_path / "rlprof-mine/work.txt"
+    work.parent.mkdir()
+    work.touch()
+
+    code = main(["new", "tool", name, "--dir", str(tmp_path / folder)])
 
     assert code == 1
     assert told in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_is_overwritten(tmp_path, capsys):
-    """A folder that exists stays as it is, and the error names it."""
-    (tmp_path / "rlprof-mine").mkdir()
-    (tmp_path / "rlprof-mine/work.txt").write_text("of weeks")
-
-    code = main(["new", "tool", "mine", "--dir", str(tmp_path)])
-
-    assert code == 1
-    assert "rlprof-mine exists already; remove it, or choose another" in capsys.readouterr().err
-    assert [tmp_path / "rlprof-mine/work.txt"] == list((tmp_path / "rlprof-mine").iterdir())
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path, capsys):
-    """A mistyped --dir makes no tree."""
-    code = main(["new", "tool", "mine", "--dir", str(tmp_path / "nope")])
-
-    assert code == 1
-    assert "nope is not a folder; create it, or name another" in capsys.readouterr().err
+    assert [*tmp_path.rglob("*")] == [work.parent, work]

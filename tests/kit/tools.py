@@ -59,8 +59,7 @@ class Good:
         if self.heard is not None:
             raise CaptureError("a window is open already")
         (folder / "began").write_text(str(time.time_ns()))
-        self.heard = Heard()
-        self.folder = folder
+        self.heard, self.folder = Heard(), folder
         return self.heard
 
     @hookimpl
@@ -72,9 +71,6 @@ class Good:
 
     @hookimpl
     def export(self, capture, folder, out):
-        return self.made(capture, folder, out)
-
-    def made(self, capture, folder, out):
         try:
             names = json.loads((folder / "names.json").read_bytes())
             began = int((folder / "began").read_text())
@@ -197,7 +193,7 @@ class RemembersInTheProcess(Good):
     def export(self, capture, folder, out):
         if not self.remembered.is_set():
             raise CaptureError("was not configured")
-        return self.made(capture, folder, out)
+        return Good.export(self, capture, folder, out)
 
 
 class CallsAllWhole(Good):
