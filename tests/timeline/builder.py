@@ -129,16 +129,14 @@ class Written:
         self.all = json.loads(self.text, parse_float=Fraction, parse_constant=refuse)
         self.about = self.all["rlprof"]
         self.events = [event for event in self.all["traceEvents"] if event["ph"] != "M"]
-        metadata = [event for event in self.all["traceEvents"] if event["ph"] == "M"]
-        self.processes = {
-            e["pid"]: e["args"]["name"] for e in metadata if e["name"] == "process_name"
-        }
-        self.threads = {
-            (e["pid"], e["tid"]): e["args"]["name"] for e in metadata if e["name"] == "thread_name"
-        }
-        places = {
-            e["pid"]: e["args"]["sort_index"] for e in metadata if e["name"] == "process_sort_index"
-        }
+        self.processes, self.threads, places = {}, {}, {}
+        for event in self.all["traceEvents"]:
+            if event["name"] == "process_name" and event["ph"] == "M":
+                self.processes[event["pid"]] = event["args"]["name"]
+            elif event["name"] == "thread_name" and event["ph"] == "M":
+                self.threads[event["pid"], event["tid"]] = event["args"]["name"]
+            elif event["name"] == "process_sort_index" and event["ph"] == "M":
+                places[event["pid"]] = event["args"]["sort_index"]
         self.order = [self.processes[pid] for pid in sorted(places, key=places.__getitem__)]
 
     def epoch_ns(self, event: dict[str, Any]) -> Fraction:

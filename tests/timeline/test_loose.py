@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,12 @@ BASE = NOW - 1_000_000_000
 RANK_3 = {"rank": 3, "world_size": 8}
 
 
-@pytest.fixture(name="folder")
-def _folder(tmp_path: Path) -> Path:
-    """A folder for traces."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    return folder
-
-
-def laid(folder: Path, out: Path, options: Mapping[str, Any] | None = None) -> Written:
+def laid(folder: Path) -> Written:
     """Export all files of *folder*."""
-    out.mkdir()
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    hooks = plugins.hooks(Timeline())
-    (file,) = hooks.render_files(files=files, out=out, options=options or {})
+    hooks, out = plugins.hooks(Timeline()), folder / "out"
+    out.mkdir()
+    (file,) = hooks.render_files(files=files, out=out, options={})
     return Written(file)
 
 
@@ -42,21 +33,21 @@ def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
     return LAYOUTS[layout](event)
 
 
-def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
+def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
     """A base before or behind the events, or none; what has no date stands at the beginning."""
     absolute = f'{{"ph": "X", "name": "2023", "pid": 1, "tid": 1, "ts": {NOW // 1000}, "dur": 1}}'
     exact = one("2024", NOW + 1_001, "kineto before")
     late = one("late 2024", 1_000_002_002, "kineto before")
     now = one("now", 1_000_003_003)
-    (folder / "a.json").write_bytes(document([absolute], {"schemaVersion": 1}))
-    (folder / "b.json").write_bytes(document([exact], {"schemaVersion": 1}))
-    (folder / "c.json.gz").write_bytes(
+    (tmp_path / "a.json").write_bytes(document([absolute], {"schemaVersion": 1}))
+    (tmp_path / "b.json").write_bytes(document([exact], {"schemaVersion": 1}))
+    (tmp_path / "c.json.gz").write_bytes(
         gzip.compress(document([late], {}, f',\n  "baseTimeNanoseconds": {BASE}\n'))
     )
-    (folder / "d.json").write_bytes(document([now], {"baseTimeNanoseconds": BASE}))
-    (folder / "e.json").write_bytes(document([one("undated", 77_000)], {}))
+    (tmp_path / "d.json").write_bytes(document([now], {"baseTimeNanoseconds": BASE}))
+    (tmp_path / "e.json").write_bytes(document([one("undated", 77_000)], {}))
 
-    written = laid(folder, tmp_path / "out")
+    written = laid(tmp_path)
 
     times = {event["name"]: written.epoch_ns(event) - NOW for event in written.events}
     assert times == {"2023": 0, "2024": 1_001, "late 2024": 2_002, "now": 3_003, "undated": 0}
@@ -68,7 +59,7 @@ def test_the_three_generations_of_kinetos_clock_meet(folder, tmp_path) -> None:
     assert written.about["sources"][4]["problems"][0] == told
 
 
-def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, caplog) -> None:
+def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) -> None:
     """And when it was; roles stand in order, and ranks in them; no target is guessed by name."""
     targets = {
         "a": {"role": "ref", "rank": 0, "world_size": 1},
@@ -79,9 +70,9 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, ca
     }
     for name, target in targets.items():
         header = {"epoch_ns": NOW, "error_ns": 5, "target": target}
-        (folder / f"{name}.json.gz").write_bytes(as_trace([one(name, 1_000)], header))
+        (tmp_path / f"{name}.json.gz").write_bytes(as_trace([one(name, 1_000)], header))
 
-    written = laid(folder, tmp_path / "out")
+    written = laid(tmp_path)
 
     assert {written.epoch_ns(event) for event in written.events} == {NOW + 1_000}
     assert written.about["error_ns"] == 5
@@ -103,12 +94,12 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(folder, tmp_path, ca
         ("frank5.json", {}, "", ""),
     ],
 )
-def test_ranks_are_guessed_and_told(folder, tmp_path, caplog, *, file, head, whose, by) -> None:
+def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) -> None:
     """From what torch wrote of the process group, or from the name; the tracks are called so."""
     head = {"baseTimeNanoseconds": NOW, **head}
-    (folder / file).write_bytes(document([one("e", 0)], head))
+    (tmp_path / file).write_bytes(document([one("e", 0)], head))
 
-    written = laid(folder, tmp_path / "out")
+    written = laid(tmp_path)
 
     stem = file.removesuffix(".json").removesuffix(".trace")
     assert written.track("e") == (
@@ -128,13 +119,13 @@ def test_ranks_are_guessed_and_told(folder, tmp_path, caplog, *, file, head, who
         (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
     ],
 )
-def test_a_trace_of_another_year_is_told(folder, tmp_path, caplog, base, words) -> None:
+def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
     """It stays where it says it was; a viewer, which reads doubles, shows all less exactly."""
     for rank, epoch in enumerate([BASE, base, BASE]):
         content = document([one(f"of {rank}", 1_001)], {"baseTimeNanoseconds": epoch})
-        (folder / f"rank{rank}.json").write_bytes(content)
+        (tmp_path / f"rank{rank}.json").write_bytes(content)
 
-    written = laid(folder, tmp_path / "out")
+    written = laid(tmp_path)
 
     assert [written.epoch_ns(event) for event in written.events] == [
         BASE + 1_001, base + 1_001, BASE + 1_001
@@ -143,16 +134,16 @@ def test_a_trace_of_another_year_is_told(folder, tmp_path, caplog, base, words) 
     assert told.startswith(f"rank1.json: {words}, so viewers show all traces less exactly")
 
 
-def test_traces_of_two_steps_in_a_folder_are_compared_by_step(folder, tmp_path, caplog) -> None:
+def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) -> None:
     """Files that do not overlap in time are of different windows, and no clock is blamed for it."""
     for step in range(2):
         for rank in range(2):
             ts = step * 60 * 10**9 + rank * 300
             events = [one("gloo:all_reduce", ts + n * 10**6) for n in range(8)]
             content = document(events, {"baseTimeNanoseconds": NOW})
-            (folder / f"step{step}_rank{rank}.json").write_bytes(content)
+            (tmp_path / f"step{step}_rank{rank}.json").write_bytes(content)
 
-    check = laid(folder, tmp_path / "out").about["check"]
+    check = laid(tmp_path).about["check"]
 
     assert [
         (clock["host"], clock["reference"], clock["ahead_ns"]) for clock in check["clocks"]
@@ -165,13 +156,11 @@ def test_traces_of_two_steps_in_a_folder_are_compared_by_step(folder, tmp_path, 
 
 def test_a_timeline_beside_the_traces_it_holds_is_none_of_them(tmp_path, caplog) -> None:
     """Else all of it would be there twice; alone it is shown, as any other trace."""
-    folder = tmp_path / "traces"
-    (folder / "old").mkdir(parents=True)
-    (folder / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
-    assert main(["export", str(folder), "--out", str(folder / "old")]) == 0
+    (tmp_path / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
+    assert main(["export", str(tmp_path), "--out", str(tmp_path / "old")]) == 0
 
-    written = laid(folder, tmp_path / "out")
-    again = laid(folder / "old", tmp_path / "again")
+    written = laid(tmp_path)
+    again = laid(tmp_path / "old")
 
     assert [event["name"] for event in written.events] == ["a"]
     assert written.about["left_out"] == [

@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -35,20 +34,14 @@ def traces(tmp_path: Path) -> Path:
     return folder
 
 
-def begin(traces: Path) -> subprocess.Popen[str]:
-    """Export as from a shell."""
+def begun(traces: Path) -> tuple[subprocess.Popen[str], set[int]]:
+    """Export as from a shell; return the command once traces are read, and who reads them."""
     output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*COMMAND, str(traces)], text=True, **output)
-
-
-def begun(process: subprocess.Popen[str], out: Path) -> set[int]:
-    """Wait until traces are read; return the processes that do it."""
-    deadline = time.monotonic() + BOUND_S
-    while process.poll() is None and time.monotonic() < deadline:
-        if any(out.glob(".timeline.json.gz.*/*")):
-            return children(process.pid)
-        time.sleep(0.01)
-    raise AssertionError(process.communicate()[1])
+    process = subprocess.Popen([*COMMAND, str(traces)], text=True, **output)
+    drafts = "exports/.timeline.json.gz.*/*"
+    wait_until(lambda: process.poll() is not None or any(traces.glob(drafts)))
+    assert process.poll() is None, process.communicate()[1]
+    return process, children(process.pid)
 
 
 def children(parent: int) -> set[int]:
@@ -69,8 +62,7 @@ def children(parent: int) -> set[int]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
     """Neither a process nor a draft; the exit code says which signal it was."""
-    process = begin(traces)
-    workers = begun(process, traces / "exports")
+    process, workers = begun(traces)
 
     process.send_signal(number)
     errors = process.communicate(timeout=BOUND_S)[1]
@@ -87,8 +79,7 @@ def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
 @pytest.mark.skipif(_pool._cores() < 2, reason="one process does it")
 def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
     """They see that nobody waits for them any more."""
-    process = begin(traces)
-    workers = begun(process, traces / "exports")
+    process, workers = begun(traces)
 
     process.kill()
     process.communicate(timeout=BOUND_S)  # they hold its stderr

@@ -14,8 +14,8 @@ from tests.timeline.ranks import UPDATE
 MS = 1_000_000
 
 
-def recorded(run, *, late: bool = False):
-    """Two steps of rank 0; the first was recorded, and its start, stop and export took long."""
+def recorded(run):
+    """Two steps of rank 0; the first was recorded, late, and its start, stop, export took long."""
     process = run.process()
     process.span("step", "step 2", NOW, NOW + 900 * MS, step=2)
     process.span("step", "step 3", NOW + 900 * MS, NOW + 950 * MS, step=3)
@@ -23,10 +23,9 @@ def recorded(run, *, late: bool = False):
     process.tell("started", NOW + 140 * MS, **key, seconds=0.03)
     process.tell("closed", NOW + 800 * MS, **key, reason="end", seconds=0.25)
     process.tell("exported", NOW + 2000 * MS, **key, seconds=1.0)
-    if late:
-        said = {**key, "target": attrs.asdict(Target("actor", 0, 2))}
-        process.tell("late", **said, hook="start", seconds=0.5)
-        process.tell("late", **said, hook="stop", seconds=0.05)
+    said = {**key, "target": attrs.asdict(Target("actor", 0, 2))}
+    process.tell("late", **said, hook="start", seconds=0.5)
+    process.tell("late", **said, hook="stop", seconds=0.05)
     return process
 
 
@@ -38,29 +37,21 @@ def stretch(written, name: str) -> tuple[int, int]:
 
 
 def test_starts_stops_and_exports_are_slices_of_the_process_they_took(run, write) -> None:
-    """A start lasts until training goes on; exports, which hold nobody up, have their own row."""
+    """A start lasts until training goes on; before it stands for how long its member was busy."""
     recorded(run)
     run.process(rank=1).span("step", "step 2", NOW, NOW + 1, step=2)
 
     written = write()
 
+    assert stretch(written, "rlprof: torch.start is late") == (-400, 100)
     assert stretch(written, "rlprof: torch.start") == (100, 140)
+    assert stretch(written, "rlprof: torch.stop is late") == (500, 550)
     assert stretch(written, "rlprof: torch.stop") == (550, 800)
     assert stretch(written, "rlprof: torch.export") == (1000, 2000)
     assert written.track("rlprof: torch.stop") == ("actor 0/2 · node-a", "rlprof")
     assert written.track("rlprof: torch.export") == ("actor 0/2 · node-a", "rlprof exports")
     args = written.named("rlprof: torch.stop")["args"]
     assert args == {"window": "2/update_actor", "target": "actor 0/2"}
-
-
-def test_a_member_that_was_busy_shows_for_how_long(run, write) -> None:
-    """What its driver said stands before the start and the stop; the timeline begins before it."""
-    recorded(run, late=True)
-
-    written = write()
-
-    assert stretch(written, "rlprof: torch.start is late") == (-400, 100)
-    assert stretch(written, "rlprof: torch.stop is late") == (500, 550)
 
 
 def test_recorded_steps_say_what_recorded_them(run, write) -> None:

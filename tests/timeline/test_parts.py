@@ -70,9 +70,7 @@ def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch)
     """Groups are moved side by side, and the file is the same to the byte."""
     two_ranks(run)
     alone = run.export(tmp_path / "alone").read_bytes()
-    monkeypatch.setattr(_pool, "_SMALL", 0)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
+    use_two(monkeypatch)
 
     together = run.export(tmp_path / "together").read_bytes()
 
@@ -83,9 +81,7 @@ def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch)
 def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> None:
     """Memory that the system took back is said, with what to do; no draft is left."""
     two_ranks(run)
-    monkeypatch.setattr(_pool, "_SMALL", 0)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
+    use_two(monkeypatch)
     monkeypatch.setattr(_pool, "move", _die)
 
     with pytest.raises(MemoryError, match="was killed; export less: --step"):
@@ -96,3 +92,10 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
 
 def _die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def use_two(monkeypatch) -> None:
+    """Have two processes at work, however little there is."""
+    monkeypatch.setattr(_pool, "_SMALL", 0)
+    monkeypatch.setattr(_pool, "_cores", lambda: 2)
+    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
