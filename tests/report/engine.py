@@ -9,18 +9,18 @@ SLOTS = 32
 
 Turn = tuple[int, float]
 """Tokens to write, and seconds in a tool afterwards."""
+Request = tuple[float, float, float]
+"""When it was asked, begun and done."""
 
 
-def serve(
-    trajectories: list[list[Turn]], slots: int = SLOTS
-) -> list[list[tuple[float, float, float]]]:
-    """Return of each trajectory when its requests were asked, begun and done.
+def serve(trajectories: list[list[Turn]], slots: int = SLOTS) -> list[list[Request]]:
+    """Return the requests of each trajectory.
 
     A token takes longer in a larger batch, and all requests in it progress alike. So each ends when
     the common progress has grown by its tokens.
     """
     asking = [(0.0, number, 0) for number in range(len(trajectories))]
-    told: list[list[tuple[float, float, float]]] = [[] for _ in trajectories]
+    told: list[list[Request]] = [[] for _ in trajectories]
     waiting: deque[tuple[float, int, int]] = deque()
     running: list[tuple[float, float, float, int, int]] = []
     now = progress = 0.0

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 EPOCH_NS = 1_795_440_000_000_000_000
 """The wall clock at monotonic 0, of a run that is over."""
 _OF_A_HOST = ("mono", "monotonic_ns", "t0", "t1")
+Times = tuple[float, float]
+"""When something begins and ends."""
 
 
 class Folder:
@@ -67,7 +69,7 @@ class Folder:
         stem: str,
         kind: str,
         name: str,
-        times: tuple[float, float],
+        times: Times,
         step: int | None,
         *,
         parent: int | None = None,
@@ -81,6 +83,15 @@ class Folder:
         line |= {"attributes": attributes} if attributes else {}
         self.spans[stem].append(line)
         return len(self.spans[stem])
+
+    def whole_step(
+        self, stem: str, step: int, phases: Mapping[str, Times], times: Times | None = None
+    ) -> None:
+        """Add a step and its phases; it begins with the first and ends with the last of them."""
+        for name, one in phases.items():
+            self.span(stem, "phase", name, one, step)
+        begins, ends = zip(*phases.values(), strict=True)
+        self.span(stem, "step", f"step {step}", times or (min(begins), max(ends)), step)
 
     def event(self, stem: str, name: str, at: float, **fields: Any) -> None:
         """Add a line to the manifest of a process."""

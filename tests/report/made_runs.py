@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from tests.report.engine import Turn
+    from tests.report.engine import Request, Turn
 
 
 def make_fleet(
@@ -90,12 +90,7 @@ class _Fleet:
         return sum(tokens for turns in planned for tokens, _ in turns) / len(planned)
 
     def _trajectory(
-        self,
-        name: str,
-        turns: list[Turn],
-        requests: list[tuple[float, float, float]],
-        start: float,
-        replica: int,
+        self, name: str, turns: list[Turn], requests: list[Request], start: float, replica: int
     ) -> float:
         end = start + requests[-1][2]
         whole = self.folder.span(

@@ -22,19 +22,6 @@ def causes(path, **more):
     return [one.cause for one in analyse(rlprof.read(path), **more).findings]
 
 
-def of_two_ranks(path, spans_of):
-    """Write a run of two ranks; `spans_of(step, rank)` gives the times of phases, by name."""
-    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
-    for rank in range(2):
-        stem = folder.process("trainer", rank, world=2)
-        for step in range(1, 8):
-            spans = spans_of(step, rank)
-            for name, times in spans.items():
-                folder.span(stem, "phase", name, times, step)
-            folder.span(stem, "step", f"step {step}", (step, max(spans.values())[1]), step)
-    return rlprof.read(folder.write(path, until=9))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "cause"),
@@ -68,8 +55,7 @@ def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(tmp_path):
     trainer = folder.process("trainer", 0)
     for step in range(1, 13):
         end = at + (0.7 if step in (6, 9) else 0.15)
-        folder.span(trainer, "phase", "update", (at, end), step)
-        folder.span(trainer, "step", f"step {step}", (at, end), step)
+        folder.whole_step(trainer, step, {"update": (at, end)})
         at = end
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=at)))
@@ -117,11 +103,15 @@ def test_the_bound_holds_without_the_cause(tmp_path):
 
 def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
     """What a rank does outside of its phases makes the others wait in their next one."""
+    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
+    for rank in range(2):
+        stem = folder.process("trainer", rank, world=2)
+        for step in range(1, 8):
+            begun = step + 0.3 + 0.4 * rank
+            phases = {"forward": (step, step + 0.3), "backward": (begun, step + 1)}
+            folder.whole_step(stem, step, phases)
 
-    def spans(step, rank):
-        return {"forward": (step, step + 0.3), "backward": (step + 0.3 + 0.4 * rank, step + 1)}
-
-    finding = analyse(of_two_ranks(tmp_path / "run", spans)).findings[0]
+    finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
 
     assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."
     assert "prof.phase(...)" in finding.evidence[-1]
@@ -142,8 +132,7 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
             about = {"trajectory": f"{step}-{number}", "replica": number % 2, "tokens": 8}
             whole = folder.span(agent, "span", "trajectory", times, None, **about)
             folder.span(agent, "span", "request", times, None, parent=whole, **about)
-        folder.span(driver, "phase", "rollout", (step, step + 0.7), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 0.71), step)
+        folder.whole_step(driver, step, {"rollout": (step, step + 0.7)}, (step, step + 0.71))
 
     assert causes(folder.write(tmp_path / "run", until=12)) == found
 
@@ -158,8 +147,7 @@ def rollouts(path, *, trajectories):
             end = step + (0.88 if is_long else 0.08) + number / 1000
             about = {"trajectory": number, "tokens": 380 if is_long else 24}
             folder.span(driver, "span", "trajectory", (step, end), step, **about)
-        folder.span(driver, "phase", "rollout", (step, step + 0.9), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 0.91), step)
+        folder.whole_step(driver, step, {"rollout": (step, step + 0.9)}, (step, step + 0.91))
     return analyse(rlprof.read(folder.write(path, until=9)))
 
 
@@ -182,9 +170,8 @@ def test_a_cause_is_large_in_its_own_steps(tmp_path):
     trainer = folder.process("actor", 0)
     steps = [(1.0, 0.095)] * 5 + [(1.3, 0.12)] * 3 + [(0.8, 0.12)] * 2
     for step, (seconds, sync) in enumerate(steps, 1):
-        folder.span(trainer, "phase", "weight_sync", (at, at + sync), step)
-        folder.span(trainer, "phase", "update", (at + sync, at + seconds), step)
-        folder.span(trainer, "step", f"step {step}", (at, at + seconds), step)
+        phases = {"weight_sync": (at, at + sync), "update": (at + sync, at + seconds)}
+        folder.whole_step(trainer, step, phases)
         at += seconds
 
     assert analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings == ()

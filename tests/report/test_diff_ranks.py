@@ -30,9 +30,7 @@ def part(path, reward, *, writers=RANKS, seed=1):
         for rank, stem in stems.items():
             spans = {"rollout": (began, rollout[rank]), "update": (rewards[rank], now)}
             spans |= {"reward": (rollout[rank], rewards[rank])} if rank in reward else {}
-            for name, times in spans.items():
-                folder.span(stem, "phase", name, times, step)
-            folder.span(stem, "step", f"step {step}", (began, now), step)
+            folder.whole_step(stem, step, spans)
     run = rlprof.read(folder.write(path, until=now + 1))
     analysis = analyse(run)
     return Part(run, analysis, analysis.findings)

@@ -123,12 +123,7 @@ def test_the_effect_is_the_planted_one():
 
 @pytest.mark.parametrize(
     ("chances", "seen"),
-    [
-        ((0.04,), 1),
-        ((0.04, 0.04, 0.5), 0),
-        ((0.03, 0.001, 0.02), 3),
-        ((0.03, 0.001, 0.2), 1),
-    ],
+    [((0.04,), 1), ((0.04, 0.04, 0.5), 0), ((0.03, 0.001, 0.02), 3), ((0.03, 0.001, 0.2), 1)],
 )
 def test_the_more_phases_the_surer_each_must_be(chances, seen):
     """Like runs with many phases raise no more alarms than those with one: Holm's method."""

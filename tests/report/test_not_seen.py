@@ -20,9 +20,8 @@ def fleet_of(path, *, world):
     folder = Folder()
     driver, member = folder.process("driver", 0), folder.process("actor", 0, world=world)
     for step in range(1, 9):
-        folder.span(driver, "phase", "log_prob", (step, step + 1), step)
+        folder.whole_step(driver, step, {"log_prob": (step, step + 1)})
         folder.span(member, "phase", "log_prob", (step, step + 0.4), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
     return folder.write(path, until=12)
 
 

@@ -17,8 +17,7 @@ def ten_steps(folder, *, role="driver", rank=0, late=None):
     stem, at = folder.process(role, rank, world=2), 1.0
     for step in range(1, 11):
         end = at + (3 if step == late else 1)
-        folder.span(stem, "phase", "update_actor", (at + 0.01, end), step)
-        folder.span(stem, "step", f"step {step}", (at, end), step)
+        folder.whole_step(stem, step, {"update_actor": (at + 0.01, end)}, (at, end))
         at = end
     return stem
 
@@ -141,9 +140,8 @@ def test_work_that_runs_on_into_the_next_step_is_no_idle_device(tmp_path):
     folder = Folder()
     driver, replica = folder.process("driver", 0), folder.process("rollout", 0, replica=0)
     for step in range(3):
-        folder.span(driver, "phase", "update_actor", (step, step + 1), step)
+        folder.whole_step(driver, step, {"update_actor": (step, step + 1)})
         folder.span(replica, "phase", "generate", (step + 0.5, step + 1.3), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
     folder.manifest[replica][0]["devices"] = ["node/cuda:0"]
 
     steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=5))).steps
@@ -158,11 +156,10 @@ def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):
     driver = folder.process("driver", 0)
     actor, replica = folder.process("actor", 0), folder.process("rollout", 0, replica=0)
     for step in range(3):
-        folder.span(driver, "phase", "rollout", (step, step + 0.6), step)
+        phases = {"rollout": (step, step + 0.6), "update_actor": (step + 0.6, step + 0.9)}
+        folder.whole_step(driver, step, phases, (step, step + 1))
         folder.span(replica, "phase", "rollout", (step, step + 0.5), step)
-        folder.span(driver, "phase", "update_actor", (step + 0.6, step + 0.9), step)
-        folder.span(actor, "phase", "update_actor", (step + 0.6, step + 0.9), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+        folder.span(actor, "phase", "update_actor", phases["update_actor"], step)
     folder.manifest[actor][0]["devices"] = ["node/cuda:0", "node/cuda:1", "node/cuda:2"]
     folder.manifest[replica][0]["devices"] = ["node/cuda:2"]
 
