@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -10,14 +11,13 @@ import pytest
 
 import rlprof
 from rlprof import hookspecs, plugins
-from rlprof_cli.offers import COMMANDS
-from tests.docs.pages import PAGES
+from rlprof_cli import command_line
+from rlprof_cli.offers import COMMANDS, commands
+from tests.docs.pages import PAGES, ROOT, section, sections
 
 METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
-GROUPS = {
-    group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)
-}  # fmt: skip
+GROUPS = {group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)}
 FILES = {"json"}
 """What makes `rlprof.x` the name of a file."""
 DOTTED = sorted({
@@ -64,3 +64,42 @@ def test_no_method_of_a_session_is_invented():
     for path, text in PAGES.items():
         for name in re.findall(r"\bprof\.(\w+)", text):
             assert name in METHODS, f"{path}: prof.{name}"
+
+
+# The generated pages of the reference
+
+
+SPEC = importlib.util.spec_from_file_location("reference", ROOT / "docs/site/reference.py")
+REFERENCE = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(REFERENCE)
+REFERENCE_OF_COMMANDS, API = REFERENCE.commands(), REFERENCE.api()
+PARSERS = command_line().parse_args([]).parsers
+
+
+def test_every_installed_command_has_a_section():
+    """The page of commands has ours and those that other distributions offer."""
+    assert set(sections(REFERENCE_OF_COMMANDS)) == {f"`rlprof {name}`" for name in PARSERS}
+    assert {entry.name for entry in commands()} <= set(PARSERS)
+
+
+def test_every_argument_is_listed_with_its_help():
+    """Each argument has a row, with what `--help` says of it."""
+    for name, parser in PARSERS.items():
+        actions = [one for one in parser._actions if one.dest not in REFERENCE.SHARED]
+        text = section(REFERENCE_OF_COMMANDS, f"`rlprof {name}`")
+        rows = re.findall(r"^\| `.+?` \| (.+) \|$", text, re.MULTILINE)
+
+        assert (len(rows), all(rows)) == (len(actions), True), name
+
+
+def test_every_command_is_in_the_page_of_the_command_line():
+    """docs/commands.md names each command once for what it is for."""
+    assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
+
+
+def test_every_public_name_has_an_entry():
+    """The page of names has each name of `rlprof`."""
+    entries = {entry.rpartition(".")[2] for entry in re.findall(r"^::: (.*)$", API, re.MULTILINE)}
+    names = {*rlprof.__all__} - ROOMS
+
+    assert {getattr(getattr(rlprof, name), "__name__", name) for name in names} <= entries

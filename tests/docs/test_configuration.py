@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 
 import attrs
 import pytest
@@ -13,29 +14,29 @@ from rlprof.config import Config, Counters, Fleet, Limits, Role, Spans
 from rlprof_cli import main
 from rlprof_torch import Torch, TorchMemory
 from rlprof_torch._options import CONTENTS, MiniBatches
-from tests.docs.examples import Mini, Stacks
 from tests.docs.pages import PAGES, ROOT, blocks, rows, section, words
+
+sys.path += [str(ROOT / f"examples/third_party_{kind}/src") for kind in ("tool", "engine")]
+from rlprof_mini import Mini
+from rlprof_stacks import Stacks
 
 PAGE = PAGES["docs/configuration.md"]
 KEYS = {
     "Config": (Config, PAGE.partition("\n## ")[0]),
     "Role": (Role, section(PAGE, "`roles.<role>`")),
-    "Limits": (Limits, section(PAGE, "`limits`")),
-    "Spans": (Spans, section(PAGE, "`spans`")),
-    "Counters": (Counters, section(PAGE, "`counters`")),
-    "Fleet": (Fleet, section(PAGE, "`fleet`")),
+    **{
+        one.__name__: (one, section(PAGE, f"`{one.__name__.lower()}`"))
+        for one in (Limits, Spans, Counters, Fleet)
+    },
 }
 SAID = {  # defaults that are said in words
+    **{("Config", name): "below" for name in ("limits", "spans", "counters", "fleet")},
     ("Config", "scratch_dir"): "the system's temporary folder",
     ("Config", "tool"): "none",
     ("Config", "steps"): "`none`",
     ("Config", "listeners"): "`live`, where it is installed",
-    ("Config", "limits"): "below",
-    ("Config", "spans"): "below",
     ("Spans", "bytes"): "`1GB`",
-    ("Config", "counters"): "below",
     ("Counters", "bytes"): "`100MB`",
-    ("Config", "fleet"): "below",
     ("Role", "ranks"): "`[0]`",
     ("Role", "phases"): "all",
     ("Role", "tool"): "that of the run",

@@ -63,9 +63,7 @@ def test_a_guide_is_what_happens(page, part, shell, tmp_path):
 @pytest.mark.slow
 def test_the_readme_is_what_happens(shell):
     """Its program, its config and its commands give the tables shown there."""
-    (console,) = (
-        block.text for block in blocks(README, "console") if "train.py" in block.text
-    )  # fmt: skip
+    (console,) = (one.text for one in blocks(README, "console") if "train.py" in one.text)
 
     follow(shell, README, [console])
 

@@ -189,7 +189,9 @@ def test_what_is_written_elsewhere_is_what_is_listed(live):
     """`run.json`, who a process is, spans and requests hold what the page names."""
     header = json.loads((live / "run.json").read_text())
     lines = told(live)
-    (process, *_) = (line for line in lines if line["event"] == "process")
+    process, opened = (
+        next(line for line in lines if line["event"] == event) for event in ("process", "opened")
+    )
     (file, *_) = (live / "spans").iterdir()
     spans = [json.loads(line) for line in file.read_text().splitlines()]
     keys = {row[0].strip("`") for row in rows(section(PAGE, "`run.json`"))}
@@ -198,12 +200,8 @@ def test_what_is_written_elsewhere_is_what_is_listed(live):
 
     assert set(header) == keys == set(json.loads(block))
     assert set(header["owner"]) == set(json.loads(block)["owner"])
-    for value in (process["target"], process["here"], lines_of(lines, "opened")[0]["window"]):
+    for value in (process["target"], process["here"], opened["window"]):
         written = ", ".join(f'"{key}"' for key in value)
         assert f"`{{{written}}}`" in manifest
     table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
     assert {key for line in spans for key in line} <= table
-
-
-def lines_of(lines, event):
-    return [line for line in lines if line["event"] == event]

@@ -1,7 +1,6 @@
-"""What `rlprof attach` and the recipes use of OpenRLHF, slime, NeMo-RL, SkyRL and AReaL.
+"""What `rlprof attach` and the recipes use of frameworks, kept as `framework@COMMIT`.
 
-Kept beside this file, each as `framework@COMMIT`: their wheels are not all on the package index, so
-checkouts were read. `python -m tests.frameworks.signatures FRAMEWORK COMMIT FOLDER` reads one anew.
+`python -m tests.frameworks.signatures FRAMEWORK COMMIT FOLDER` reads a checkout anew.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from tests.signatures.record import Json, laid_out
 from tests.signatures.sources import functions_of, has, lineage, methods
 
 KEPT = Path(__file__).with_suffix(".json")
-_NEMO = "nemo_rl/models"
-_SKYRL = "skyrl/backends/skyrl_train/workers"
+_NEMO, _NEMO_QUANT = "nemo_rl/models", "nemo_rl/modelopt/models"
+_SKYRL, _SKYRL_SERVERS = (
+    f"skyrl/backends/skyrl_train/{folder}" for folder in ("workers", "inference_servers")
+)
 ACTORS: dict[str, dict[str, tuple[str, str]]] = {
     "OpenRLHF": {
         "PolicyModelActor": ("openrlhf/trainer/ray/ppo_actor.py", "actor"),
@@ -40,11 +41,9 @@ ACTORS: dict[str, dict[str, tuple[str, str]]] = {
         "VllmGenerationWorker": (f"{_NEMO}/generation/vllm/vllm_worker.py", "rollout"),
         "VllmAsyncGenerationWorker": (f"{_NEMO}/generation/vllm/vllm_worker_async.py", "rollout"),
         "SGLangGenerationWorker": (f"{_NEMO}/generation/sglang/sglang_worker.py", "rollout"),
-        "VllmQuantGenerationWorker": (
-            "nemo_rl/modelopt/models/generation/vllm_quant_worker.py", "rollout"
-        ),
+        "VllmQuantGenerationWorker": (f"{_NEMO_QUANT}/generation/vllm_quant_worker.py", "rollout"),
         "MegatronQuantPolicyWorker": (
-            "nemo_rl/modelopt/models/policy/workers/megatron_quant_policy_worker.py", "actor"
+            f"{_NEMO_QUANT}/policy/workers/megatron_quant_policy_worker.py", "actor"
         ),
     },
     "SkyRL": {
@@ -54,9 +53,7 @@ ACTORS: dict[str, dict[str, tuple[str, str]]] = {
         "MegatronPolicyWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "actor"),
         "MegatronCriticWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "critic"),
         "MegatronRefWorkerBase": (f"{_SKYRL}/megatron/megatron_worker.py", "ref"),
-        "VLLMServerActor": (
-            "skyrl/backends/skyrl_train/inference_servers/vllm_server_actor.py", "rollout"
-        ),
+        "VLLMServerActor": (f"{_SKYRL_SERVERS}/vllm_server_actor.py", "rollout"),
     },
 }  # fmt: skip
 """Framework → class of its Ray actors → its file, and the role that it has."""
