@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
+
+from rlprof_timeline._merge import moved_either
+from rlprof_timeline._place import Place
+from rlprof_timeline._tracks import Tracks
+from rlprof_traces import TraceText
+
+PREFIX = 123_456
 
 
 def us(ns: int) -> str:
@@ -61,3 +70,14 @@ def document(events: Sequence[str], head: dict[str, Any], tail: str = "") -> byt
     """Put encoded events into a file with *head* before them and *tail* behind."""
     first = json.dumps(head)[:-1] + (", " if head else "")
     return (first + '"traceEvents": [' + ",".join(events) + "\n  ]" + tail + "}").encode()
+
+
+def read(
+    content: bytes, folder: Path, size: int, shift_ns: int = 0
+) -> tuple[Any, TraceText, Place]:
+    """Move a file's events in batches of *size*; return them as a strict reader finds them."""
+    file = folder / "trace"
+    file.write_bytes(content)
+    text, place = TraceText(file), Place(shift_ns, Tracks("", 100_000, 1), PREFIX)
+    whole = b",".join(filter(None, (moved_either(batch, place) for batch in text.batches(size))))
+    return json.loads(b"[" + whole + b"]", parse_float=Fraction), text, place

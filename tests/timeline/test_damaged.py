@@ -14,13 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlprof_timeline._loose import of_files
-from rlprof_timeline._merge import moved_either
-from rlprof_timeline._place import Place
-from rlprof_timeline._tracks import Tracks
 from rlprof_timeline._write import write
-from rlprof_traces import TraceText, UnreadableError
+from rlprof_traces import UnreadableError
 from tests.timeline.builder import Written
-from tests.timeline.layouts import LAYOUTS, document
+from tests.timeline.layouts import LAYOUTS, document, read
 
 pytestmark = pytest.mark.slow
 
@@ -39,17 +36,6 @@ def an_event(nth: int, *, nested: bool = False) -> dict[str, Any]:
         "ph": "X", "cat": "cpu_op", "name": f"op {nth}", "pid": 7, "tid": 7,
         "ts": nth * 1000, "dur": 500, "args": args,
     }  # fmt: skip
-
-
-def read(content: bytes, tmp_path: Any, size: int) -> tuple[list[str], TraceText, Place]:
-    """Return the names of the events that arrive, in their order."""
-    file = tmp_path / "trace"
-    file.write_bytes(content)
-    text, place, names = TraceText(file), Place(0, Tracks("", 100_000, 1), 123_456), []
-    for batch in text.batches(size):
-        events = moved_either(batch, place)
-        names += [event["name"] for event in json.loads(b"[" + events + b"]")]
-    return names, text, place
 
 
 def whole(content: bytes, encoded: list[str]) -> list[str]:
@@ -85,9 +71,9 @@ def test_what_lies_before_a_cut_arrives(layout, tmp_path, *, cut, size, nested, 
         with pytest.raises(UnreadableError, match=r"^is cut short$"):
             read(given, tmp_path, size)
         return
-    names, text, place = read(given, tmp_path, size)
+    events, text, place = read(given, tmp_path, size)
 
-    assert names == expected
+    assert [event["name"] for event in events] == expected
     assert text.problems == ["is cut short"]
     assert (text.dropped <= 1, place.untimed) == (True, 0)
 
@@ -121,7 +107,8 @@ def test_one_bad_event_loses_no_other(layout, where, tmp_path) -> None:
     expected = [event["name"] for event in events]
 
     for (odd, bad), size in product({**GARBAGE, **ODD}.items(), (64, 5000)):
-        names, text, place = read(around.replace(b"@", bad), tmp_path, size)
+        found, text, place = read(around.replace(b"@", bad), tmp_path, size)
+        names = [event["name"] for event in found]
 
         assert [name for name in names if name in expected] == expected, (odd, size)
         assert text.problems == []

@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 
 from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
-from rlprof_timeline._merge import moved_either
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
-from rlprof_traces import TraceText
-from tests.timeline.layouts import LAYOUTS, document
+from tests.timeline.layouts import LAYOUTS, PREFIX, document, read
 
 pytestmark = pytest.mark.slow
 
-PREFIX = 123_456
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters='\\"', exclude_categories=["C"]))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**15) | TEXT,
@@ -53,18 +50,6 @@ def an_event(draw: Any) -> dict[str, Any]:
     if draw(st.booleans()):
         event["args"] = draw(st.dictionaries(TEXT, VALUES, max_size=3))
     return event
-
-
-def read(content: bytes, tmp_path: Any, size: int, shift_ns: int) -> tuple[Any, Place]:
-    """Move a file's events in batches of *size*; return them as a strict reader finds them."""
-    file = tmp_path / "trace"
-    file.write_bytes(content)
-    place = Place(shift_ns, Tracks("", 100_000, 1), PREFIX)
-    text = TraceText(file)
-    parts = [moved_either(batch, place) for batch in text.batches(size)]
-    assert (text.problems, text.dropped) == ([], 0)
-    whole = b"[" + b",".join(part for part in parts if part) + b"]"
-    return json.loads(whole, parse_float=Fraction), place
 
 
 def is_as_it_was(event: dict[str, Any], old: dict[str, Any], shift_ns: int, place: Place) -> bool:
@@ -102,8 +87,10 @@ def test_every_event_arrives(
     encoded = [way(event) for way, event in zip(ways, events, strict=False)]
     content = document(encoded, {"schemaVersion": 1}, tail)
 
-    found, place = read(gzip.compress(content) if is_packed else content, tmp_path, size, shift_ns)
+    given = gzip.compress(content) if is_packed else content
+    found, text, place = read(given, tmp_path, size, shift_ns)
 
+    assert (text.problems, text.dropped) == ([], 0)
     assert len(found) == len(events) == place.events
     for event, old in zip(found, events, strict=True):
         assert is_as_it_was(event, old, shift_ns, place), (event, old)

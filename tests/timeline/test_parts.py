@@ -65,23 +65,17 @@ def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> No
     ]
 
 
-@pytest.mark.slow
-def test_many_processes_make_the_file_that_one_makes(run, tmp_path, monkeypatch) -> None:
-    """Groups are moved side by side, and the file is the same to the byte."""
+# failures.md: export-stopped
+def test_two_processes_make_the_file_that_one_makes_or_an_error(run, tmp_path, monkeypatch) -> None:
+    """It is the same to the byte; one that the system kills is said, and no draft is left."""
     two_ranks(run)
     alone = run.export(tmp_path / "alone").read_bytes()
-    use_two(monkeypatch)
+    monkeypatch.setattr(_pool, "_SMALL", 0)
+    monkeypatch.setattr(_pool, "_cores", lambda: 2)
+    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)
 
-    together = run.export(tmp_path / "together").read_bytes()
+    assert run.export(tmp_path / "together").read_bytes() == alone
 
-    assert together == alone
-
-
-# failures.md: export-stopped
-def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> None:
-    """Memory that the system took back is said, with what to do; no draft is left."""
-    two_ranks(run)
-    use_two(monkeypatch)
     monkeypatch.setattr(_pool, "move", _die)
 
     with pytest.raises(MemoryError, match="was killed; export less: --step"):
@@ -92,10 +86,3 @@ def test_a_process_that_is_killed_is_one_error(run, tmp_path, monkeypatch) -> No
 
 def _die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def use_two(monkeypatch) -> None:
-    """Have two processes at work, however little there is."""
-    monkeypatch.setattr(_pool, "_SMALL", 0)
-    monkeypatch.setattr(_pool, "_cores", lambda: 2)
-    monkeypatch.setattr(_pool, "_can_be_copied", lambda: True)

@@ -1,8 +1,4 @@
-"""A run folder made by hand, small enough to know every answer: four ranks on two hosts.
-
-Rank 2 is slow in `update_actor` of steps 2 to 4; step 3 has a long rollout; of step 2, rank 0 is
-recorded and rank 1 is not.
-"""
+"""A run of four ranks on two hosts: rank 2 and step 3 are slow, rank 0 is recorded in step 2."""
 
 from __future__ import annotations
 
@@ -45,11 +41,8 @@ def _spans(run, stem, rank):
     for step, rollout in STEPS.items():
         at = begin
         update = 1.5 if rank == 2 and step > 1 else 1.0
-        for name, seconds in (
-            ("rollout", rollout),
-            ("ref_log_prob", 0.5),
-            ("update_actor", update),
-        ):
+        phases = {"rollout": rollout, "ref_log_prob": 0.5, "update_actor": update}
+        for name, seconds in phases.items():
             run.span(stem, "phase", name, (at, at + seconds), step)
             at += seconds
         if rank == 0:
