@@ -30,11 +30,8 @@ class Untouched(Trainer):
     """An actor that no other test uses."""
 
 
-class AsyncTrainer:
+class AsyncTrainer(Trainer):
     """The same, as an async actor."""
-
-    def __init__(self, rank=0):
-        self.total = rank
 
     async def update(self, step, seconds=0.01):
         await asyncio.sleep(seconds)

@@ -121,13 +121,31 @@ def _follows(actor):
     return bool(inside and inside._followers)
 
 
-def train(ray, fleet, actors, steps):
-    """Train in the phase `update`; return what came out of each step."""
+def train(ray, fleet, actors, steps, servers=None):
+    """Let *servers* generate in `rollout`, *actors* train in `update`; return what came of each."""
     out = []
     for step in fleet.steps(steps):
-        with fleet.phase("update"):
-            out.append(ray.get([actor.update.remote(step) for actor in actors]))
+        if servers is not None:
+            with fleet.phase("rollout"):
+                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
+        if actors is not None:
+            with fleet.phase("update"):
+                out.append(ray.get([actor.update.remote(step) for actor in actors]))
     return out
+
+
+@pytest.fixture(name="trained")
+def _trained(ray):
+    """Return a function that trains with a fleet to its end; it returns the fleet and the sums."""
+    import rlprof_ray
+
+    def trained(config, actors, steps=(1, 2), servers=None, **more):
+        with rlprof_ray.Fleet(config) as fleet:
+            actor = {} if actors is None else {"actor": iter(actors)}  # as good as a list
+            fleet.attach(**actor, **more)
+            return fleet, train(ray, fleet, actors, steps, servers)
+
+    return trained
 
 
 def own_spans(fleet):

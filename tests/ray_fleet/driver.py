@@ -23,6 +23,15 @@ LOCAL = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": 80 <<
 NAMESPACE = "faults"
 
 
+def connect(address) -> None:
+    """Connect to Ray there; workers import what this process can import."""
+    path = os.pathsep.join(filter(None, sys.path))
+    ray.init(
+        address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error",
+        runtime_env={"env_vars": {"PYTHONPATH": path}}, **(LOCAL if address == "local" else {}),
+    )  # fmt: skip
+
+
 def say(**what) -> None:
     """Tell the test; at once, for the end may be sudden."""
     print("OUT", json.dumps(what), flush=True)
@@ -62,12 +71,7 @@ def main() -> None:
     """Train three steps as the test wants it, and end."""
     spec = json.loads(sys.argv[1])
     how, where = spec["end"], spec["where"]
-    path = os.pathsep.join(filter(None, sys.path))
-    ray.init(
-        address=spec["address"], namespace=NAMESPACE, log_to_driver=False, logging_level="error",
-        runtime_env={"env_vars": {"PYTHONPATH": path}},
-        **(LOCAL if spec["address"] == "local" else {}),
-    )  # fmt: skip
+    connect(spec["address"])
     trained = actors(spec)
     fleet = rlprof_ray.Fleet(spec["config"])
     fleet.attach(actor=trained)

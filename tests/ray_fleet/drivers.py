@@ -30,6 +30,15 @@ def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
 
 
+def said_by(module, spec):
+    """Run a module of this folder to its end; return how it ended, and all that it has said."""
+    argv = [sys.executable, "-m", f"tests.ray_fleet.{module}", json.dumps(spec)]
+    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=300)
+    said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
+    assert said, done.stderr[-3000:]
+    return done, said
+
+
 def drive(config, *, address, end="", where="", closes=True, detached=False, find=()):
     """Run a driver to its end; its actors are detached, or another's, whose names are *find*."""
     names = list(find) or [f"actor-{uuid.uuid4().hex}" for _ in range(2)]
@@ -37,10 +46,7 @@ def drive(config, *, address, end="", where="", closes=True, detached=False, fin
         "config": config, "address": address, "end": end, "where": where, "with": closes,
         "detached": detached, "names": names, "find": bool(find),
     }  # fmt: skip
-    argv = [sys.executable, "-m", "tests.ray_fleet.driver", json.dumps(spec)]
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=200)
-    said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
-    assert said, done.stderr[-3000:]
+    done, said = said_by("driver", spec)
     totals = [one["total"] for one in said if "total" in one]
     closed_s = next((one["closed_s"] for one in said if "closed_s" in one), -1.0)
     return Ended(done.returncode, said[0]["run"], totals, closed_s, done.stderr, names)

@@ -43,21 +43,6 @@ class AsyncServer(Server):
     async def generate(self, prompts):
         return self.engine.generate(prompts)
 
-    async def is_profiling(self):
-        return self.engine.is_profiling()
-
-    async def start_profile(self, folder):
-        await self.engine.start_profile(folder)
-
-    async def stop_profile(self):
-        await self.engine.stop_profile()
-
-
-def train(ray, fleet, servers):
-    for _ in fleet.steps((1, 2)):
-        with fleet.phase("rollout"):
-            ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
-
 
 def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
     """The error names the role, what was expected and what to write."""
@@ -78,58 +63,52 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
                 fleet.attach(**given)
 
 
-def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(ray, spawn, config, caplog):
+def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(spawn, config, trained, caplog):
     """A config that records trainers alone runs the same program, and the log says what is not."""
-    actor, server = spawn(Trainer), spawn(Server)
+    replica = Replica(spawn(Server), via="actor:engine")
 
     with caplog.at_level(logging.WARNING, "rlprof"):
-        with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
-            fleet.attach(actor=[actor], rollout=[Replica(server, via="actor:engine")])
-            for step in fleet.steps((1,)):
-                with fleet.phase("update"):
-                    ray.get(actor.update.remote(step))
+        given = config(steps=[1], roles=ACTOR)
+        fleet, _ = trained(given, [spawn(Trainer)], (1,), rollout=[replica])
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]
     assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
 
 
 # failures.md: engine-attribute
-def test_an_attribute_that_is_not_there_is_said_at_each_window(ray, spawn, config):
+def test_an_attribute_that_is_not_there_is_said_at_each_window(spawn, config, trained):
     """The window of its replica is failed, with the attribute and whose it should be."""
-    server = spawn(Server)
+    replica = Replica(spawn(Server), via="actor:enginee")
 
-    with rlprof_ray.Fleet(config(steps=[2], roles={"rollout": ROLES["rollout"]})) as fleet:
-        fleet.attach(rollout=[Replica(server, via="actor:enginee")])
-        train(ray, fleet, [server])
+    given = config(steps=[2], roles={"rollout": ROLES["rollout"]})
+    fleet, _ = trained(given, None, servers=[], rollout=[replica])
 
     assert rows(fleet) == ["2/rollout rollout replica 0 failed"]
     (capture,) = rlprof.read(fleet.run_dir).captures
     assert "has no attribute 'enginee'" in " ".join(capture.notes)
 
 
-def test_an_engine_of_an_event_loop_is_asked_on_it(ray, spawn, config):
+def test_an_engine_of_an_event_loop_is_asked_on_it(spawn, config, trained):
     """In an async actor the loop is the actor's own."""
     servers = [spawn(AsyncServer) for _ in (0, 1)]
 
     given = config(steps=[2], roles={"rollout": ROLES["rollout"] | {"engine": "awaiting"}})
-    with rlprof_ray.Fleet(given) as fleet:
-        fleet.attach(rollout=[Replica(server, via="actor:engine") for server in servers])
-        train(ray, fleet, servers)
+    replicas = [Replica(server, via="actor:engine") for server in servers]
+    fleet, _ = trained(given, None, servers=servers, rollout=replicas)
 
     run = rlprof.read(fleet.run_dir)
     assert rows(fleet) == [f"2/rollout rollout replica {number} whole" for number in (0, 1)]
     assert {(one.target.rank, one.target.world_size) for one in run.captures} == {(0, 2), (1, 2)}
 
 
-def test_an_engine_is_reached_at_its_address(ray, config):
+def test_an_engine_is_reached_at_its_address(config, trained):
     """Its plugin is given the address as it is, and called in the driver."""
     engines.register()
     roles = {"rollout": {"ranks": "all", "engine": "motor", "phases": ["rollout"]}}
     address = {"name": "http://127.0.0.1:8000"}
 
-    with rlprof_ray.Fleet(config(steps=[2], roles=roles)) as fleet:
-        fleet.attach(rollout=[Replica(address, via="url", coordinates={"tp": 2})])
-        train(ray, fleet, [])
+    replica = Replica(address, via="url", coordinates={"tp": 2})
+    fleet, _ = trained(config(steps=[2], roles=roles), None, servers=[], rollout=[replica])
 
     (capture,) = rlprof.read(fleet.run_dir).captures
     (artifact,) = capture.artifacts

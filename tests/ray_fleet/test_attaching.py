@@ -143,9 +143,7 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""
     asked = shell(ray, tmp_path, "--steps", "100")
-    for line in asked.stderr:
-        if "recording" in line:
-            break
+    assert any("recording" in line for line in asked.stderr)
     asked.kill()
     asked.communicate()
 
@@ -185,9 +183,7 @@ def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
     actor = spawn(Learner)
     ray.get(actor.__ray_ready__.remote())
     asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update")
-    for line in asked.stderr:
-        if "waiting for the next step" in line:
-            break
+    assert any("waiting for the next step" in line for line in asked.stderr)
 
     ray.kill(actor)
 

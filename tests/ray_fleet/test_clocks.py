@@ -9,7 +9,6 @@ import time
 import pytest
 
 import rlprof
-import rlprof_ray
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.faults import bare
 
@@ -29,15 +28,11 @@ class Astray(Trainer):
 
 
 # failures.md: member-clock
-def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path):
+def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
     """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
     actors = [spawn(Trainer), spawn(Astray, -QUARTER_S)]
 
-    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
-        fleet.attach(actor=actors)
-        for step in fleet.steps((1, 2)):
-            with fleet.phase("update"):
-                out = ray.get([actor.update.remote(step, 0.1) for actor in actors])
+    fleet, out = trained(config(steps=[2]), actors)
 
     from rlprof_timeline import Timeline
 
@@ -50,7 +45,7 @@ def test_a_clock_that_is_off_is_taken_out(ray, spawn, config, tmp_path):
     outer = spans["driver0"]
     for name in ("actor0", "actor1"):
         assert outer.start_ns - 5e8 < spans[name].start_ns < spans[name].end_ns < outer.end_ns + 5e8
-    assert out == bare((0, 0), (1, 2))[-1]
+    assert out == bare((0, 0), (1, 2))
     assert [one.state for one in run.captures] == ["whole", "whole"]
     (made,) = Timeline().render(run, tmp_path, {})
     with gzip.open(made, "rt") as file:

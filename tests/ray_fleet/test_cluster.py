@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
-import sys
 
 import pytest
 
 import rlprof
-from tests.ray_fleet.drivers import environment
+from tests.ray_fleet.drivers import said_by
 from tests.ray_fleet.faults import LIMITS, SLACK_S, bare, states
 
 pytestmark = pytest.mark.slow
@@ -24,13 +21,9 @@ def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     """
     nodes = tmp_path / "nodes"
     given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
-    argv = [sys.executable, "-m", "tests.ray_fleet.cluster_step", json.dumps(given)]
 
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=300)
+    _, (out,) = said_by("cluster_step", given)
 
-    told = [line[4:] for line in done.stdout.splitlines() if line.startswith("OUT ")]
-    assert told, done.stderr[-3000:]
-    out = json.loads(told[0])
     run = rlprof.read(out["run"])
     gone = {2: "lost", 3: "failed"}
     assert states(run.path) == {

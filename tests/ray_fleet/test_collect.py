@@ -14,7 +14,6 @@ from shutil import copytree
 import pytest
 
 import rlprof
-import rlprof_ray
 from rlprof.rundir import RunFolder, as_line
 from rlprof_cli import main
 from rlprof_ray import _collect
@@ -23,7 +22,7 @@ from rlprof_ray._collect import collect
 from rlprof_run import Place
 from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows, train
+from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.drivers import drive, environment
 from tests.waiting import wait_until
 
@@ -33,6 +32,7 @@ TRACE = "step_000002/update/actor_0_of_1/stacks/a.bin"
 SPANS = "spans/actor-0-far-1.jsonl"
 MANIFEST = "manifest/actor-0-far-1.jsonl"
 HEADER = '{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": 1}}'
+HOST = socket.gethostname()
 LARGE = 3 * PIECE * PIECES + 12_345
 """More than one answer holds, and no whole number of pieces."""
 
@@ -46,52 +46,38 @@ def files(folder):
 # A fleet
 
 
-def test_what_members_wrote_on_their_node_comes_home(ray, spawn, config, tmp_path):
+def test_what_members_wrote_on_their_node_comes_home(spawn, config, trained, tmp_path):
     """The run is as if all had written to one folder; on the node nothing is left."""
     nodes = tmp_path / "nodes"
-    fleet = rlprof_ray.Fleet(config(steps=[2], fleet={"node_dir": str(nodes)}))
-
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
-    with fleet:
-        fleet.attach(actor=actors)
-        train(ray, fleet, actors, (1, 2))
+
+    fleet, _ = trained(config(steps=[2], fleet={"node_dir": str(nodes)}), actors)
 
     run = rlprof.read(fleet.run_dir)
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 whole"]
     assert (run.left, run.problems, run.missing) == ((), (), ())
-    for capture in run.captures:
-        for artifact in capture.artifacts:
-            data = (run.path / artifact.path).read_bytes()
-            assert (artifact.size, artifact.sha256) == (
-                len(data), hashlib.sha256(data).hexdigest()
-            )  # fmt: skip
+    for artifact in (artifact for capture in run.captures for artifact in capture.artifacts):
+        data = (run.path / artifact.path).read_bytes()
+        assert (artifact.size, artifact.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     assert files(nodes) == {}
     assert not (run.path / ".collect").exists()
     assert [process.state for process in run.processes] == ["ended"] * 3
 
 
-def test_where_the_folder_is_shared_no_agent_is_made(ray, spawn, config, monkeypatch):
+def test_where_the_folder_is_shared_no_agent_is_made(spawn, config, trained, monkeypatch):
     """Members see that the driver writes there, too; closing costs nothing more."""
     monkeypatch.setattr(_collect, "Agent", None)
-    actor = spawn(Trainer)
 
-    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], (1, 2))
+    fleet, _ = trained(config(steps=[2]), [spawn(Trainer)])
 
     assert rows(fleet) == ["2/update actor 0/1 whole"]
     assert not list(fleet.run_dir.glob("manifest/+*"))
 
 
-def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, capsys):
+def test_what_shall_not_be_collected_is_listed(spawn, config, trained, tmp_path, capsys):
     """`rlprof ls` says where; `rlprof collect` brings it."""
-    fleet = rlprof_ray.Fleet(
-        config(steps=[2], fleet={"node_dir": str(tmp_path / "nodes"), "collect": False})
-    )
-    actor = spawn(Trainer)
-    with fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], (1, 2))
+    nodes = {"node_dir": str(tmp_path / "nodes"), "collect": False}
+    fleet, _ = trained(config(steps=[2], fleet=nodes), [spawn(Trainer)])
     (left,) = rlprof.read(fleet.run_dir).left
     there = files(left.folder)
 
@@ -100,7 +86,7 @@ def test_what_shall_not_be_collected_is_listed(ray, spawn, config, tmp_path, cap
     codes = [main(["collect", str(fleet.run_dir)]) for _ in (1, 2)]
 
     assert len(there) > 1
-    assert f"on {socket.gethostname()} in {left.folder}: " in listed
+    assert f"on {HOST} in {left.folder}: " in listed
     assert "missing" not in listed
     assert codes == [0, 0]
     assert "nothing to collect" in capsys.readouterr().out
@@ -166,20 +152,14 @@ def _home(tmp_path):
     return folder
 
 
-@pytest.fixture(name="here")
-def _here(ray):
-    """Return a function that names a folder of this node."""
-    node = ray.get_runtime_context().get_node_id()
-    return lambda folder: Place(node, socket.gethostname(), str(folder))
-
-
 @pytest.fixture(name="bring")
-def _bring(home, far, here):
-    """Return a function that brings the node's folder home; it returns what came of it."""
+def _bring(ray, home, far):
+    """Return a function that brings a folder of a node home; it returns what came of it."""
+    here = ray.get_runtime_context().get_node_id()
 
-    def bring(place=None):
-        run = RunFolder(home, "a-run", 1)
-        (outcome,) = collect(run, [place or here(far)], of="driver-0", within_s=120)
+    def bring(folder=far, node=here, host=HOST):
+        place = Place(node, host, str(folder))
+        (outcome,) = collect(RunFolder(home, "a-run", 1), [place], of="driver-0", within_s=120)
         return outcome
 
     return bring
@@ -225,9 +205,9 @@ def test_a_folder_is_left_alone(bring, home, far, fault, error):
 
 
 # failures.md: left-on-node
-def test_a_node_that_is_gone_is_left(bring, home, far):
+def test_a_node_that_is_gone_is_left(bring, home):
     """It is said at once, and nobody can say how much it is."""
-    outcome = bring(place=Place("ff" * 28, "nowhere", str(far)))
+    outcome = bring(node="ff" * 28, host="nowhere")
 
     assert (outcome.error, outcome.left_files, came(home)) == ("the node is gone", None, {})
 
@@ -245,13 +225,13 @@ def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
 
 
 # failures.md: foreign-files
-def test_the_run_folder_itself_is_left_alone(bring, home, far, here, tmp_path):
+def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
     """A path that leads to it on a node, too, is not another folder."""
     copytree(far, home, dirs_exist_ok=True)
     before = files(home)
     (tmp_path / "alias").symlink_to(home)
 
-    outcome = bring(place=here(tmp_path / "alias"))
+    outcome = bring(tmp_path / "alias")
 
     assert (outcome.error, outcome.files) == ("", 0)
     assert before == came(home)

@@ -14,7 +14,7 @@ import rlprof_ray
 from rlprof_run import find_runs
 from tests.docs.pages import PAGES, rows, section, words
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROOT
+from tests.ray_fleet.conftest import ROOT, train
 from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.test_clocks import Astray
 from tests.ray_fleet.test_requests import ask
@@ -36,9 +36,7 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
                 ray.get(actors[1].update.remote(step, 0.3))
             ray.get(busy)
         ask(fleet, ranks=(0,))
-        for _ in fleet.steps((3,)):
-            with fleet.phase("update"):
-                pass
+        train(ray, fleet, [], (3,))
     written: dict[str, set[str]] = {}
     (own,) = fleet.run_dir.glob("manifest/driver-*.jsonl")
     (collected,) = fleet.run_dir.glob("manifest/+collect-*.jsonl")

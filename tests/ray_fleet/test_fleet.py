@@ -22,14 +22,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_chosen_step_is_recorded_on_every_actor(ray, spawn, config, kind):
+def test_every_chosen_step_is_recorded_on_every_actor(spawn, config, trained, kind):
     """Ordered, threaded or async: each window is whole, and the result is what it is without."""
     cls, options = KINDS[kind]
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
-    with rlprof_ray.Fleet(config()) as fleet:
-        fleet.attach(actor=(actor for actor in actors))  # as good as a list
-        recorded = train(ray, fleet, actors, STEPS)
+    fleet, recorded = trained(config(), actors, STEPS)
 
     assert bare((0, 1), STEPS) == recorded
     expected = [f"{step}/update actor {rank}/2 whole" for step in (2, 3) for rank in (0, 1)]
@@ -78,15 +76,12 @@ def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config):
     assert found == [(f"{step}.{number}", step) for step in range(5) for number in range(40)]
 
 
-def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, config):
+def test_phases_in_a_window_of_several_steps_have_their_own_step(spawn, config, trained):
     """Members number steps and phases as the driver does, however long the window is."""
-    actor = spawn(Trainer)
-
     roles = {"actor": {"ranks": "all"}}
     given = config(steps=[2, 3], roles=roles, mode="continuous", join_steps=True)
-    with rlprof_ray.Fleet(given) as fleet:
-        fleet.attach(actor=[actor])
-        train(ray, fleet, [actor], STEPS)
+
+    fleet, _ = trained(given, [spawn(Trainer)], STEPS)
 
     spans = [span for span in own_spans(fleet) if span.kind == "phase"]
     own = [(one.step, one.occurrence) for one in spans if one.target.role == "actor"]
@@ -94,7 +89,7 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(ray, spawn, con
     assert (own, len(spans)) == ([(2, 0), (3, 0)], 6)
 
 
-def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
+def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config, trained):
     """No window is opened on them, and nothing of rlprof is imported there."""
     actors = [spawn(Untouched, rank) for rank in range(3)]
     roles = {"actor": {"ranks": [1], "phases": ["update"]}}
@@ -104,35 +99,29 @@ def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config):
 
         return "rlprof" in sys.modules
 
-    with rlprof_ray.Fleet(config(roles=roles)) as fleet:
-        fleet.attach(actor=actors)
-        train(ray, fleet, actors, (1, 2))
+    fleet, _ = trained(config(roles=roles), actors)
 
     assert rows(fleet) == ["2/update actor 1/3 whole"]
     touched = ray.get([actor.__ray_call__.remote(has_rlprof) for actor in actors])
     assert touched == [False, True, False]
 
 
-def test_an_actor_under_two_roles_is_captured_once(ray, spawn, config):
+def test_an_actor_under_two_roles_is_captured_once(spawn, config, trained):
     """The hybrid engine's actor is also its reference: one process, one session, both phases."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     roles = {"actor": {"ranks": "all"}, "ref": {"ranks": "all"}}
 
-    with rlprof_ray.Fleet(config(roles=roles, steps=[2])) as fleet:
-        fleet.attach(actor=actors, ref=actors)
-        train(ray, fleet, actors, (1, 2))
+    fleet, _ = trained(config(roles=roles, steps=[2]), actors, ref=actors)
 
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 whole"]
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-def test_off_is_off(ray, spawn, config, is_given):
+def test_off_is_off(spawn, config, trained, is_given):
     """Without a config, or with `enabled: false`, nothing is opened, sent or written."""
-    actor = spawn(Trainer)
+    given = config(enabled=False) if is_given else None
 
-    with rlprof_ray.Fleet(config(enabled=False) if is_given else None) as fleet:
-        fleet.attach(actor=[actor])
-        out = train(ray, fleet, [actor], (1,))
+    fleet, out = trained(given, [spawn(Trainer)], (1,))
 
     assert (out, fleet.run_dir, fleet.launch("actor").runtime_env) == ([[1]], None, {})
 

@@ -10,6 +10,7 @@ import rlprof
 import rlprof_ray
 import rlprof_report
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import train
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -39,15 +40,12 @@ def phases(fleet):
     return found
 
 
-def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config):
+def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config, trained):
     """Of two actors one is to be recorded: each call of both has a phase of its own."""
     actors = [spawn(Stopwatch) for _ in range(2)]
 
-    with rlprof_ray.Fleet(config(steps="none", roles={"actor": {"ranks": [0]}})) as fleet:
-        fleet.attach(actor=actors)
-        for step in fleet.steps(range(1, 6)):
-            with fleet.phase("update"):
-                ray.get([actor.update.remote(step) for actor in actors])
+    given = config(steps="none", roles={"actor": {"ranks": [0]}})
+    fleet, _ = trained(given, actors, range(1, 6))
 
     found = phases(fleet)
     for rank, actor in enumerate(actors):
@@ -71,9 +69,7 @@ def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spaw
     actor = spawn(Trainer)
     fleet = rlprof_ray.Fleet(config(steps=[2]))
     fleet.attach(actor=[actor])
-    for step in fleet.steps((1, 2, 3)):
-        with fleet.phase("update"):
-            ray.get(actor.update.remote(step))
+    train(ray, fleet, [actor], (1, 2, 3))
 
     wait_until(lambda: len(phases(fleet)) == 3)
     sources = {step: [span.attributes.get("source") for span in spans]
@@ -93,10 +89,7 @@ def test_a_ray_that_does_not_show_calls_is_named_once(ray, spawn, config, monkey
 
     with rlprof_ray.Fleet(config(steps="none", roles={"actor": {}})) as fleet:
         fleet.attach(actor=[actor])
-        for step in (1, 2):
-            fleet.step(step)
-            with fleet.phase("update"):
-                ray.get(actor.update.remote(step))
+        train(ray, fleet, [actor], (1, 2))
         wait_until(lambda: rlprof.read(fleet.run_dir).problems)
 
     problems = rlprof.read(fleet.run_dir).problems

@@ -34,25 +34,14 @@ class Server(faults.Server):
         return self.engine.generate(prompts)
 
 
-def train(ray, fleet, actors, servers):
-    for step in fleet.steps((1, 2)):
-        with fleet.phase("rollout"):
-            texts = ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
-        with fleet.phase("update"):
-            ray.get([actor.update.remote(step) for actor in actors])
-    return texts
-
-
-def test_replicas_in_actors_are_recorded_beside_the_trainers(ray, spawn, config):
+def test_replicas_in_actors_are_recorded_beside_the_trainers(spawn, config, trained):
     """By the actor's attribute, plain or threaded: one run has all windows."""
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     servers = [spawn(Server, max_concurrency=calls) for calls in (1, 3)]
 
-    with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
-        sizes = {"tp": 2}
-        replicas = [Replica(one, via="actor:engine", coordinates=sizes) for one in servers]
-        fleet.attach(actor=actors, rollout=replicas)
-        train(ray, fleet, actors, servers)
+    replicas = [Replica(one, via="actor:engine", coordinates={"tp": 2}) for one in servers]
+    given = config(steps=[2], roles=ROLES)
+    fleet, _ = trained(given, actors, servers=servers, rollout=replicas)
 
     run = rlprof.read(fleet.run_dir)
     names = ("rollout rollout replica 0", "rollout rollout replica 1")
@@ -92,17 +81,13 @@ class Still(Server):
         self.engine = None
 
 
-def test_ranks_are_global_and_choose_replicas(spawn, config):
+def test_ranks_are_global_and_choose_replicas(spawn, config, trained):
     """With two GPUs a replica, rank 2 is in the second one, and rank 5 in the third."""
     rollout = {"ranks": [2, 5], "engine": "mini", "phases": ["rollout"]}
-    servers = [spawn(Still) for _ in range(3)]
+    replicas = [Replica(spawn(Still), "actor:engine", coordinates={"tp": 2}) for _ in range(3)]
 
-    with rlprof_ray.Fleet(config(steps=[1], roles={"rollout": rollout})) as fleet:
-        sizes = {"tp": 2}
-        fleet.attach(rollout=[Replica(one, "actor:engine", coordinates=sizes) for one in servers])
-        for _ in fleet.steps((1,)):
-            with fleet.phase("rollout"):
-                pass
+    given = config(steps=[1], roles={"rollout": rollout})
+    fleet, _ = trained(given, None, (1,), [], rollout=replicas)
 
     assert [one.target.replica for one in rlprof.read(fleet.run_dir).captures] == [1, 2]
 

@@ -32,7 +32,7 @@ def ask(fleet, **wanted):
     return answers()
 
 
-def follow(fleet, go, *argv):
+def follow(ray, fleet, actors, servers, *argv):
     """Run `rlprof capture` on a fleet that goes on, step by step, until the command has ended."""
     fleet.session.scribe.flush()
     codes = []
@@ -41,7 +41,7 @@ def follow(fleet, go, *argv):
     asking.start()
     step = 1
     while asking.is_alive():
-        go(step := step + 1)
+        train(ray, fleet, actors, (step := step + 1,), servers)
     asking.join()
     return codes
 
@@ -86,15 +86,10 @@ def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, conf
     """What driver and members know of one replica is one target; a tool records its actor."""
     servers = [spawn(Server) for _ in (0, 1)]
 
-    def generate(step):
-        for _ in fleet.steps((step,)):
-            with fleet.phase("rollout"):
-                ray.get([server.generate.remote(["1 + 1 ="]) for server in servers])
-
     with rlprof_ray.Fleet(config(steps=[1], roles={"rollout": ROLES["rollout"]})) as fleet:
         fleet.attach(rollout=[Replica(one, via="actor:engine") for one in servers])
-        generate(1)
-        codes = follow(fleet, generate, "--role", "rollout", "--tool", "stacks")
+        train(ray, fleet, None, (1,), servers)
+        codes = follow(ray, fleet, None, servers, "--role", "rollout", "--tool", "stacks")
 
     out, err = capsys.readouterr()
     asked = [one for one in rlprof.read(fleet.run_dir).captures if one.request]
@@ -108,16 +103,9 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
     actor, server = spawn(Trainer), spawn(Server)
     roles = {**ROLES, "rollout": {**ROLES["rollout"], "engine": "driving"}, "agent": {"tool": []}}
 
-    def go(step):
-        for _ in fleet.steps((step,)):
-            with fleet.phase("rollout"):
-                ray.get(server.generate.remote(["1 + 1 ="]))
-            with fleet.phase("update"):
-                ray.get(actor.update.remote(step))
-
     with rlprof_ray.Fleet(config(steps="none", roles=roles)) as fleet:
         fleet.attach(actor=[actor], rollout=[Replica(server, via="actor:engine")])
-        codes = follow(fleet, go)
+        codes = follow(ray, fleet, [actor], [server])
 
     out, err = capsys.readouterr()
     found = rlprof.read(fleet.run_dir).captures

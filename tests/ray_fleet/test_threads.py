@@ -11,7 +11,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows, train
+from tests.ray_fleet.conftest import rows
 
 pytestmark = pytest.mark.slow
 
@@ -44,13 +44,11 @@ def events(fleet):
 
 
 # failures.md: npu-options
-def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(ray, spawn, config):
+def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, trained):
     """A tool of a thread on a threaded actor: the run says so, and goes on."""
     actors = [spawn(Trainer, 0), spawn(Trainer, 1, max_concurrency=2)]
 
-    with rlprof_ray.Fleet(config(tool="bound", steps=[2])) as fleet:
-        fleet.attach(actor=actors)
-        train(ray, fleet, actors, (1, 2))
+    fleet, _ = trained(config(tool="bound", steps=[2]), actors)
 
     assert rows(fleet) == ["2/update actor 0/2 whole", "2/update actor 1/2 failed"]
     (failed,) = (one for one in rlprof.read(fleet.run_dir).captures if one.target.rank == 1)

@@ -11,7 +11,7 @@ import yaml
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import rows, train
 from tests.ray_fleet.drivers import environment
 
 pytestmark = pytest.mark.slow
@@ -43,9 +43,7 @@ def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
         ]  # fmt: skip
         env = environment() | fleet.env | {"OMP_NUM_THREADS": "1"}
         done = subprocess.run(argv, env=env, capture_output=True, text=True)
-        for step in fleet.steps((1, 2)):
-            with fleet.phase("update"):
-                ray.get(actor.update.remote(step))
+        train(ray, fleet, [actor], (1, 2))
 
     assert done.returncode == 0, done.stderr[-2000:]
     run = rlprof.read(fleet.run_dir)
