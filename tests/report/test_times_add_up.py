@@ -73,22 +73,30 @@ def test_times_of_any_run_add_up(steps, gaps):
 
     assert [one.step for one in analysis.steps] == list(range(len(steps)))
     for step in analysis.steps:
-        _adds_up(step, [one for one in analysis.ranks if step.step in one.steps])
+        adds_up(step, [one for one in analysis.ranks if step.step in one.steps])
 
 
-def _adds_up(step, tables):
+def adds_up(step, tables):
+    """Check the times of a step, and of its critical path, roles and replicas."""
     phases = sum(one.seconds for one in step.phases)
     assert phases + step.unaccounted_s >= step.seconds - US
     if not step.overlaps:
         assert phases + step.unaccounted_s == pytest.approx(step.seconds, abs=US)
     assert 0 <= step.unaccounted_s <= step.seconds + US
-    _tiles(step)
+    at = step.start_s
+    for part in step.path:  # they follow one another from the beginning to the end
+        assert part.start_s == pytest.approx(at, abs=US)
+        at = part.end_s
+    assert at == pytest.approx(step.start_s + step.seconds, abs=US)
     for role in {one.role for one in step.frontier}:
         stages = [one.seconds for one in step.frontier if one.role == role]
+        spent = {}  # by each rank, in all phases that ranks share
+        for table in (one for one in tables if one.role == role):
+            column = table.steps.index(step.step)
+            for rank, row in zip(table.ranks, table.seconds, strict=True):
+                spent[rank] = spent.get(rank, 0) + (row[column] or 0)
         assert min(stages) >= -US
-        assert sum(stages) == pytest.approx(
-            _slowest(step, [one for one in tables if one.role == role]), abs=US
-        )
+        assert sum(stages) == pytest.approx(max(spent.values()), abs=US)
     for replica in () if step.rollout is None else step.rollout.replicas:
         shares = (
             replica.running, replica.start, replica.queued, replica.tools, replica.tail,
@@ -98,22 +106,3 @@ def _adds_up(step, tables):
         assert sum(shares) == pytest.approx(1, abs=1e-6)
     for one in step.helps:
         assert 0 < one.seconds <= max(step.seconds, 10)
-
-
-def _tiles(step):
-    """The parts of the critical path follow one another from the beginning to the end."""
-    at = step.start_s
-    for part in step.path:
-        assert part.start_s == pytest.approx(at, abs=US)
-        at = part.end_s
-    assert at == pytest.approx(step.start_s + step.seconds, abs=US)
-
-
-def _slowest(step, tables):
-    """Return the seconds of the rank that spent most in all phases that ranks share."""
-    spent = {}
-    for table in tables:
-        column = table.steps.index(step.step)
-        for rank, row in zip(table.ranks, table.seconds, strict=True):
-            spent[rank] = spent.get(rank, 0) + (row[column] or 0)
-    return max(spent.values())

@@ -1,21 +1,20 @@
-"""The signatures of an engine's releases: read out of their wheels, kept, and checked.
-
-Which releases, and what is read in them, each adapter's `signatures.py` says. Wheels come by pip,
-one at a time, each deleted again.
-"""
+"""The signatures of an engine's releases: read out of their wheels, kept, and checked."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-
-from tests.signatures import wheels
 
 Json = dict[str, object]
 
@@ -42,7 +41,7 @@ class Record(NamedTuple):
         for number, release in enumerate(releases, 1):
             try:
                 found[release] = self._read(release)
-            except (wheels.NotHad, OSError, SyntaxError) as exc:
+            except (NotHad, OSError, SyntaxError) as exc:
                 faults += 1
                 _say(number, releases, f"{release}: cannot be had: {_why(exc, release)}")
                 continue
@@ -53,13 +52,13 @@ class Record(NamedTuple):
 
     def _read(self, release: str) -> Json:
         if shutil.disk_usage(tempfile.gettempdir()).free < _ROOM:
-            raise wheels.NotHad(f"{release}: less than {_ROOM >> 30} GiB are free for its wheel")
-        name, stated = wheels.stated(release)
-        with wheels.fetched(release) as wheel:
-            if (wheel.name, wheels.sha256(wheel)) != (name, stated):
-                raise wheels.NotHad(f"{release}: {wheel.name} is not the file the index states")
-            said = self.described(wheels.sources(wheel))
-        return {"wheel": name, "sha256": stated, **said}
+            raise NotHad(f"{release}: less than {_ROOM >> 30} GiB are free for its wheel")
+        name, known = stated(release)
+        with fetched(release) as wheel:
+            if (wheel.name, sha256(wheel)) != (name, known):
+                raise NotHad(f"{release}: {wheel.name} is not the file the index states")
+            said = self.described(sources(wheel))
+        return {"wheel": name, "sha256": known, **said}
 
     def news(self) -> int:
         """Read the newest release of the index; count those that say what none here says."""
@@ -68,9 +67,9 @@ class Record(NamedTuple):
         names = sorted({release.partition("==")[0] for release in self.releases})
         for number, name in enumerate(names, 1):
             try:
-                newest = f"{name}=={wheels.stated(name)[0].split('-')[1]}"
+                newest = f"{name}=={stated(name)[0].split('-')[1]}"
                 is_new = newest not in found and _content(self._read(newest)) not in known
-            except (wheels.NotHad, OSError, SyntaxError) as exc:
+            except (NotHad, OSError, SyntaxError) as exc:
                 faults += 1
                 _say(number, names, f"{name}: cannot be had: {_why(exc, name)}")
                 continue
@@ -132,3 +131,70 @@ def _why(exc: Exception, release: str) -> str:
 
 def _say(number: int, releases: Sequence[str], text: str) -> None:
     print(f"[{number}/{len(releases)}] {text}", file=sys.stderr, flush=True)
+
+
+# Wheels of engines, through pip and the index it is configured for; nothing else is asked
+
+
+_BINARY = ("--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--disable-pip-version-check")
+_PLATFORM = ("--python-version", "3.12", "--implementation", "cp", *(
+    word for minor in range(17, 40) for word in ("--platform", f"manylinux_2_{minor}_x86_64")
+), "--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64")  # fmt: skip
+"""One machine for all: a release may have a wheel for each Python, and one must be the wheel."""
+_LIMIT_S = 1200
+_ADDRESS = re.compile(r"\w+://\S+|/\S+")
+
+
+class NotHad(Exception):
+    """A wheel cannot be had; the message says which and why, without a place."""
+
+
+def stated(requirement: str) -> tuple[str, str]:
+    """Return a wheel's file name and sha256 as the index states them, without fetching it."""
+    with tempfile.TemporaryDirectory(prefix="rlprof-wheels-") as folder:
+        report = Path(folder, "report.json")
+        # Of a remote archive pip then reads its metadata alone.
+        _pip("install", "--dry-run", "--ignore-installed", "--use-feature=fast-deps",
+             "--target", folder, "--report", str(report), requirement)  # fmt: skip
+        (found,) = json.loads(report.read_text(encoding="utf-8"))["install"]
+    info = found["download_info"]
+    name = info["url"].rpartition("/")[2].partition("#")[0]
+    return name, info["archive_info"]["hashes"]["sha256"]
+
+
+@contextmanager
+def fetched(requirement: str) -> Iterator[Path]:
+    """Fetch a wheel, and delete it afterwards: one can have half a gigabyte."""
+    with tempfile.TemporaryDirectory(prefix="rlprof-wheels-") as folder:
+        _pip("download", "--dest", folder, requirement)
+        (wheel,) = Path(folder).glob("*.whl")
+        yield wheel
+
+
+def sha256(file: Path) -> str:
+    """Compute a file's checksum."""
+    found = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()
+
+
+def sources(wheel: Path) -> dict[str, str]:
+    """Read the Python files of a wheel: path → text."""
+    with zipfile.ZipFile(wheel) as packed:
+        names = [name for name in packed.namelist() if name.endswith(".py")]
+        return {name: packed.read(name).decode("utf-8") for name in names}
+
+
+def _pip(verb: str, *arguments: str) -> None:
+    requirement = arguments[-1]
+    command = [sys.executable, "-m", "pip", verb, "-q", *_BINARY, *_PLATFORM, *arguments]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        raise NotHad(f"{requirement}: pip {verb} took more than {_LIMIT_S} s") from None
+    except subprocess.CalledProcessError as exc:
+        lines = [line for line in exc.stderr.splitlines() if line.startswith("ERROR")]
+        why = _ADDRESS.sub("...", (lines or ["ERROR: it said nothing"])[-1])
+        raise NotHad(f"{requirement}: pip {verb}: {why}") from None

@@ -6,7 +6,6 @@ import gzip
 import json
 import zlib
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,27 +142,21 @@ FILES: dict[str, tuple[bytes, int, list[str]]] = {
 }  # fmt: skip
 
 
-def beside_a_good_one(content: bytes, folder: Path) -> tuple[Written, list[str]]:
-    """Export a file beside a good one, all of which must be there; return what is told of it."""
-    files = [folder / "bad.json", folder / "good.json"]
+# failures.md: trace-damaged
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
+    """What can be read of it is there, beside all of a good one, and what is wrong is told."""
+    content, fine, wrong = FILES[name]
+    files = [tmp_path / "bad.json", tmp_path / "good.json"]
     for file, text in zip(files, (content, GOOD), strict=True):
         file.write_bytes(text)
-    written = Written(write(of_files(files), folder))
+
+    written = Written(write(of_files(files), tmp_path))
+
     good = [event for event in written.events if event["name"].startswith("good")]
     assert [written.epoch_ns(event) - BASE for event in good] == [n * 10_000 for n in range(50)]
     told = [one["reason"] for one in written.about["left_out"]]
     for source in written.about["sources"]:
         told += source["problems"][:-1] if source["file"] == "bad.json" else []
-    return written, told
-
-
-# failures.md: trace-damaged
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
-    """What can be read of it is there, and what is wrong is told."""
-    content, fine, wrong = FILES[name]
-
-    written, told = beside_a_good_one(content, tmp_path)
-
     assert sum(event["name"] == "fine" for event in written.events) == fine
     assert (set(wrong) <= set(told), bool(told)) == (True, bool(wrong))

@@ -10,9 +10,8 @@ from rlprof.types import Window
 from rlprof_timeline._events import moved
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
-from tests.timeline.builder import NOW, ProcessBuilder, RunBuilder, Written
+from tests.timeline.builder import NOW, UPDATE, ProcessBuilder, RunBuilder, Written
 from tests.timeline.layouts import LAYOUTS, document
-from tests.timeline.ranks import UPDATE
 
 MS = 1_000_000
 APART_NS = 4_500_000

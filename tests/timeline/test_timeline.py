@@ -15,8 +15,7 @@ from rlprof.testing import ExporterTests
 from rlprof.types import Target, Window
 from rlprof_timeline import Timeline
 from tests.perfetto_engine import query_all
-from tests.timeline.builder import NOW, Written, as_trace
-from tests.timeline.ranks import ROLLOUT, UPDATE, two_ranks
+from tests.timeline.builder import NOW, ROLLOUT, UPDATE, Written, as_trace, two_ranks
 
 
 @pytest.mark.slow
@@ -154,18 +153,12 @@ def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
     written = write()
 
     files = [written.events[n : n + len(events)] for n in range(0, 4 * len(events), len(events))]
-    seen: set[int] = set()
-    for file in files:
-        by_name: dict[str, set[int]] = {}
-        for event in file:
-            scoped = event["id2"]["local"] if "id2" in event else None
-            own = scoped or event.get("id") or event["bind_id"]
-            by_name.setdefault(event["name"], set()).add(own)
-        assert [len(ids) for ids in by_name.values()] == [1, 1, 1, 1]
-        ids = set.union(*by_name.values())
-        assert len(ids) == 4
-        assert not ids & seen
-        seen |= ids
+    ids = [
+        {(one["name"], one.get("id2", {}).get("local") or one.get("id") or one["bind_id"])
+         for one in file} for file in files
+    ]  # fmt: skip
+    assert [len(one) for one in ids] == [len({name for name, _ in one}) for one in ids] == [4] * 4
+    assert len({own for one in ids for _, own in one}) == 16
 
 
 def test_spans_stand_on_lanes_with_their_arguments(run, write) -> None:

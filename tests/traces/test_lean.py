@@ -72,16 +72,13 @@ def test_neither_is_imported_where_it_is_not_installed(tmp_path):
     assert said.stdout.split("\n")[0] == 'b\'{"ph": "X"}\''
 
 
-LONG = TEXT * 50
-
-
 def test_what_was_interrupted_leaves_nothing(tmp_path):
     """An error on the way leaves neither the file nor a draft, and an older file as it was."""
     out = tmp_path / "a.json.gz"
     out.write_bytes(b"older")
 
     with pytest.raises(KeyboardInterrupt), whole(out) as packed:
-        packed.write(LONG)
+        packed.write(TEXT * 50)
         raise KeyboardInterrupt
 
     assert [file.name for file in tmp_path.iterdir()] == ["a.json.gz"]
