@@ -81,7 +81,8 @@ def described(framework: str, sources: Mapping[str, str]) -> Json:
         found[name] = {
             "methods": sorted(filter(_METHODS.fullmatch, known)),
             "attributes": [one for one in ATTRIBUTES if any(has(node, one) for node in line)],
-            "async": any(_is_async(node) for node in line),
+            "async": any(isinstance(one, ast.AsyncFunctionDef) for node in line
+                         for one in functions_of(node).values()),
         } if line else None  # fmt: skip
     for path, names in FUNCTIONS.get(framework, {}).items():
         own = functions_of(trees.get(path))  # type: ignore[arg-type]
@@ -95,11 +96,6 @@ def _wanted(framework: str, sources: Mapping[str, str]) -> Iterator[tuple[str, s
     for path, text in sources.items():
         if path.startswith(f"{package}/") or path in FUNCTIONS.get(framework, {}):
             yield path, text
-
-
-def _is_async(node: ast.ClassDef) -> bool:
-    own = functions_of(node).values()
-    return any(isinstance(one, ast.AsyncFunctionDef) for one in own)
 
 
 def kept() -> dict[str, Json]:

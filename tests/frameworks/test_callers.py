@@ -1,4 +1,4 @@
-"""The ten lines of docs/areal.md, on a stand-in with the signature of AReaL's `trace_scope`."""
+"""Frameworks that call rlprof themselves: the ten lines of docs/areal.md, and TRL's callback."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import rlprof
+from rlprof.errors import ConfigError
+from rlprof_trl import RlprofCallback
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/areal.md").read_text(encoding="utf-8")
 RECIPE = re.search(r"```\n(import contextlib.*?)```", PAGE, re.DOTALL)[1]
@@ -57,3 +59,25 @@ def test_scopes_of_the_loop_become_steps_and_phases(tracer, tmp_path, monkeypatc
     assert phases == [(0, "rollout"), (0, "ppo_update"), (1, "rollout"), (1, "ppo_update")]
     assert [name for name, _ in tracer.heard].count("workflow.episode") == 2
     assert len(RECIPE.strip().splitlines()) <= 10
+
+
+# What TRL's callback says before there is a trainer
+
+
+@pytest.mark.parametrize("config", ["nowhere.yaml", {"tool": "torhc", "roles": {"actor": {}}}])
+def test_a_fault_of_the_config_is_raised_before_a_model_is_loaded(config, tmp_path, monkeypatch):
+    """Whoever makes the callback hears it, not the trainer minutes later; also by RLPROF_CONFIG."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError):
+        RlprofCallback(config)
+
+    monkeypatch.setenv("RLPROF_CONFIG", "nowhere.yaml")
+    with pytest.raises(ConfigError, match="RLPROF_CONFIG"):
+        RlprofCallback()
+
+
+def test_without_a_config_it_is_off(monkeypatch):
+    """And nothing is read or made."""
+    monkeypatch.delenv("RLPROF_CONFIG", raising=False)
+
+    assert isinstance(RlprofCallback().prof, rlprof.Off)

@@ -1,18 +1,19 @@
-"""The plugins from outside, installed as anybody installs them, pass their own tests."""
+"""Plugins installed as anybody installs them: those of examples/, and what `rlprof new` writes."""
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from rlprof_cli import main
 from tests.kit.sites import install, its_tests
-
-pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -27,6 +28,7 @@ def _example(request, tmp_path_factory):
     return copy, install(home / "site", copy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "listed"),
     [
@@ -48,6 +50,7 @@ def test_an_example_keeps_every_law(example, listed):
     assert re.search(listed, plugins.stdout), plugins.stdout + plugins.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", ["third_party_engine"], indirect=True)
 def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     """Its lines, with its config, record a window of the engine."""
@@ -65,3 +68,78 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     )
 
     assert done.stdout == "2/rollout whole\n", done.stderr
+
+
+# What rlprof new writes passes the kit as it is, and the linters of whoever goes on
+
+
+KINDS = ("tool", "engine", "exporter")
+IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
+IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]
+
+
+@pytest.fixture(name="written", scope="module")
+def _written(tmp_path_factory):
+    """Write a plugin of each kind, and install them; return their folders and the environment."""
+    home, said = tmp_path_factory.mktemp("new"), io.StringIO()
+    with redirect_stdout(said):
+        codes = [main(["new", kind, f"my_{kind}", "--dir", str(home)]) for kind in KINDS]
+    folders = {kind: home / f"rlprof-my-{kind}" for kind in KINDS}
+    assert codes == [0, 0, 0]
+    assert [kind for kind, folder in folders.items() if f"cd {folder}" not in said.getvalue()] == []
+    return folders, install(home / "site", *folders.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_it_writes_passes_the_kit(kind, written):
+    """A generated plugin installs, is listed under its name, and keeps every law."""
+    folders, env = written
+
+    said = its_tests(folders[kind], env)
+
+    assert "passed" in said
+    assert "failed" not in said
+
+
+@pytest.mark.slow
+def test_what_it_writes_is_clean(written, tmp_path):
+    """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
+    folders = list(written[0].values())
+    ruff = [sys.executable, "-m", "ruff"]
+    in_tests = ",".join(f"tests/**:{rule}" for rule in IN_TESTS)
+    rules = ["--select", "ALL", "--ignore", IGNORED, "--per-file-ignores", in_tests]
+    where = ["--isolated", "--line-length", "100", "--target-version", "py310", "."]
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy")]
+    for folder, argv in (
+        *((one, [*ruff, "check", *rules, *where]) for one in folders),
+        *((one, [*ruff, "format", "--check", *where]) for one in folders),
+        (tmp_path, [*mypy, *(f"{one}/src" for one in folders)]),
+    ):
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "told"),
+    [
+        ("My-Tool", "", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
+        ("My-Tool", "", "single '_', beginning with a letter; 'my_tool' would do"),
+        ("import", "", "'import' is a keyword of Python; choose another name"),
+        ("torch", "", "tool 'torch' is offered by rlprof-torch; choose another name"),
+        ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
+        ("other", "nope", "nope is not a folder; create it, or name another"),
+    ],
+)
+def test_what_cannot_be_written_is_told(name, folder, told, tmp_path, capsys):
+    """A name that is no word of a config or a package; what exists stays; no tree is made."""
+    work = tmp_path / "rlprof-mine/work.txt"
+    work.parent.mkdir()
+    work.touch()
+
+    code = main(["new", "tool", name, "--dir", str(tmp_path / folder)])
+
+    assert code == 1
+    assert told in capsys.readouterr().err
+    assert [*tmp_path.rglob("*")] == [work.parent, work]

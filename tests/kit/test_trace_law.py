@@ -12,6 +12,7 @@ import pytest
 from rlprof.types import Capture, Target
 from rlprof_testing import _trace
 from rlprof_testing._drive import FIRST, Recorded
+from tests.kit.tools import header
 
 NOW = time.time_ns()
 EVENT = {"ph": "X", "name": "a", "ts": 10.5, "dur": 2, "pid": 1, "tid": 1}
@@ -35,25 +36,14 @@ def test_a_trace_of_an_engine_may_say_which_of_its_processes(recorded, kind, coo
     """More coordinates, and a worker; never others than the capture's, and never of a tool."""
     recorded = attrs.evolve(recorded, capture=attrs.evolve(recorded.capture, kind=kind))
     target = attrs.asdict(recorded.capture.target) | {"coordinates": coordinates, "worker": 3}
-    trace = {"rlprof": header(recorded, target=target), "traceEvents": [EVENT]}
+    about = header(recorded.capture, NOW) | {"target": target}
+    trace = {"rlprof": about, "traceEvents": [EVENT]}
 
     if is_right:
         assert trace == check(recorded, trace)
     else:
         with pytest.raises(AssertionError, match="begin it with"):
             check(recorded, trace)
-
-
-def header(recorded, **changes):
-    capture = recorded.capture
-    return {
-        "run": capture.run_id,
-        "target": attrs.asdict(capture.target),
-        "window": attrs.asdict(capture.window),
-        "tool": "mine",
-        "epoch_ns": NOW,
-        "error_ns": None,
-    } | changes
 
 
 def check(recorded, content):
@@ -75,8 +65,9 @@ def check(recorded, content):
 )
 def test_a_header_or_an_event_that_is_wrong_is_told(recorded, changes, event, told):
     """Whose the trace is and when, in whole nanoseconds; times of events lie in the window."""
+    about = header(recorded.capture, NOW) | changes
     with pytest.raises(AssertionError, match=told):
-        check(recorded, {"rlprof": header(recorded, **changes), "traceEvents": [EVENT | event]})
+        check(recorded, {"rlprof": about, "traceEvents": [EVENT | event]})
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,14 @@ class Options:
     count: int = 3
 
 
+def header(capture, began):
+    """Return what a trace says of itself."""
+    about = {name: attrs.asdict(getattr(capture, name)) for name in ("target", "window")}
+    return about | {
+        "run": capture.run_id, "tool": capture.tool, "epoch_ns": began, "error_ns": None
+    }  # fmt: skip
+
+
 class Heard:
     """What `start` returns."""
 
@@ -79,20 +87,12 @@ class Good:
         return self.written(capture, out, names, began)
 
     def written(self, capture, out, names, began):
-        header = {
-            "run": capture.run_id,
-            "target": attrs.asdict(capture.target),
-            "window": attrs.asdict(capture.window),
-            "tool": capture.tool,
-            "epoch_ns": began,
-            "error_ns": None,
-        }
         events = [
             {"ph": "i", "name": name, "ts": 0, "pid": 1, "tid": 1} for name in ["begin", *names]
         ]
         name = f"{capture.stem}.trace.json.gz"
         with gzip.open(out / name, "wt", encoding="utf-8") as file:
-            json.dump({"rlprof": header, "traceEvents": events}, file)
+            json.dump({"rlprof": header(capture, began), "traceEvents": events}, file)
         return [Artifact(name, kind="trace", format="chrome-trace", note="so")]
 
 
