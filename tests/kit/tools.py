@@ -28,10 +28,8 @@ class Options:
 
 def header(capture, began):
     """Return what a trace says of itself."""
-    about = {name: attrs.asdict(getattr(capture, name)) for name in ("target", "window")}
-    return about | {
-        "run": capture.run_id, "tool": capture.tool, "epoch_ns": began, "error_ns": None
-    }  # fmt: skip
+    said = {"run": capture.run_id, "tool": capture.tool, "epoch_ns": began, "error_ns": None}
+    return said | {name: attrs.asdict(getattr(capture, name)) for name in ("target", "window")}
 
 
 class Heard:

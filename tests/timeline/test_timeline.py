@@ -153,12 +153,13 @@ def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
     written = write()
 
     files = [written.events[n : n + len(events)] for n in range(0, 4 * len(events), len(events))]
-    ids = [
-        {(one["name"], one.get("id2", {}).get("local") or one.get("id") or one["bind_id"])
-         for one in file} for file in files
-    ]  # fmt: skip
+
+    def own(one):
+        return one["name"], one.get("id2", {}).get("local") or one.get("id") or one["bind_id"]
+
+    ids = [{own(one) for one in file} for file in files]
     assert [len(one) for one in ids] == [len({name for name, _ in one}) for one in ids] == [4] * 4
-    assert len({own for one in ids for _, own in one}) == 16
+    assert len({number for one in ids for _, number in one}) == 16
 
 
 def test_spans_stand_on_lanes_with_their_arguments(run, write) -> None:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from queue import SimpleQueue
 from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -67,43 +68,38 @@ def ask(port, path, method="GET", hosts=None):
     return answer.status, answer.headers, body
 
 
-class Viewing:
+class Viewing(subprocess.Popen):
     """The command as a process of its own, up to the link it prints."""
 
     def __init__(self, *words):
         argv = [sys.executable, "-m", "rlprof", "view", *map(str, words)]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
+        super().__init__(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines = []
         while not self.lines or "#!/?url=" not in self.lines[-1]:
-            line = self.process.stdout.readline()
-            assert line, self.process.stderr.read()
+            line = self.stdout.readline()
+            assert line, self.stderr.read()
             self.lines.append(line.rstrip("\n"))
         self.address = urlsplit(self.lines[-2].rpartition(" at ")[2])
         self.link = self.lines[-1]
 
     def end(self):
         """Wait for it; return the exit code, what else it printed, and its errors."""
-        rest = self.process.stdout.read().splitlines()  # communicate() would miss what is buffered
-        err = self.process.stderr.read()
-        return self.process.wait(timeout=60), rest, err
+        rest = self.stdout.read().splitlines()  # communicate() would miss what is buffered
+        err = self.stderr.read()
+        return self.wait(timeout=60), rest, err
 
 
 @pytest.fixture(name="view")
 def _view_process():
     """Return a function that starts the command; what still runs afterwards is killed."""
-    started = []
+    with ExitStack() as stack:
 
-    def start(*words):
-        started.append(Viewing(*words))
-        return started[-1]
+        def start(*words):
+            viewing = stack.enter_context(Viewing(*words))
+            stack.callback(viewing.kill)
+            return viewing
 
-    yield start
-    for one in started:
-        one.process.kill()
-        one.process.wait()
-        one.process.stdout.close()
-        one.process.stderr.close()
+        yield start
 
 
 def test_the_file_is_given_to_the_byte(server):
@@ -187,7 +183,7 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
     assert re.fullmatch(r"/[0-9a-f]{16}/my%20trace\.json\.gz", path)
 
     statuses = [ask(port, "/")[0], ask(port, path, "HEAD")[0], ask(port, "/status", "POST")[0]]
-    is_running = viewing.process.poll() is None
+    is_running = viewing.poll() is None
     _, _, body = ask(port, path)
 
     code, rest, err = viewing.end()
