@@ -25,12 +25,10 @@ class Shell:
         self.home = home
         bin_ = home / "bin"
         bin_.mkdir()
-        (bin_ / "torchrun").write_text(f'exec {sys.executable} -m torch.distributed.run "$@"\n')
-        (bin_ / "rlprof").write_text(f'exec {sys.executable} -m rlprof "$@"\n')
-        (bin_ / "python").write_text(f'exec {sys.executable} "$@"\n')
-        for file in bin_.iterdir():
-            file.write_text("#!/bin/sh\n" + file.read_text())
-            file.chmod(0o755)
+        modules = {"torchrun": "-m torch.distributed.run", "rlprof": "-m rlprof", "python": ""}
+        for name, module in modules.items():
+            (bin_ / name).write_text(f'#!/bin/sh\nexec {sys.executable} {module} "$@"\n')
+            (bin_ / name).chmod(0o755)
         self.env = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
         self.env |= {"PATH": f"{bin_}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
         self.env |= env or {}

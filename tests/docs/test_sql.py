@@ -40,15 +40,15 @@ def _database(tmp_path_factory):
 
 def shown(head, found):
     """Print an answer as the page does."""
-    lines = [head, *([_cell(value) for value in row] for row in found)]
+
+    def cell(value):
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    lines = [head, *(map(cell, row) for row in found)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
              for line in lines]  # fmt: skip
     return "".join(f"{text.rstrip()}\n" for text in texts)
-
-
-def _cell(value):
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @pytest.mark.slow
