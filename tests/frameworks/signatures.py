@@ -9,7 +9,7 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.signatures.record import Json, laid_out
@@ -62,6 +62,7 @@ _METHODS = re.compile(
     r"|get_server_info"
 )
 """Methods that are kept: what a step may end with, and addresses."""
+_PACKAGES = {"NeMo-RL": "nemo_rl"}
 ATTRIBUTES = ("llm", "rank", "_rank")
 """What is looked for in an actor: an engine, and who it is."""
 FUNCTIONS = {
@@ -73,7 +74,12 @@ FUNCTIONS = {
 
 def described(framework: str, sources: Mapping[str, str]) -> Json:
     """Describe a checkout by its *sources*: path → text."""
-    trees = {path: ast.parse(text) for path, text in _wanted(framework, sources)}
+    package, scripts = _PACKAGES.get(framework, framework.lower()), FUNCTIONS.get(framework, {})
+    trees = {
+        path: ast.parse(text)
+        for path, text in sources.items()
+        if path.startswith(f"{package}/") or path in scripts
+    }
     found: Json = {}
     for name, (path, _) in ACTORS.get(framework, {}).items():
         line = list(lineage(trees.get(path), name, trees))
@@ -84,18 +90,11 @@ def described(framework: str, sources: Mapping[str, str]) -> Json:
             "async": any(isinstance(one, ast.AsyncFunctionDef) for node in line
                          for one in functions_of(node).values()),
         } if line else None  # fmt: skip
-    for path, names in FUNCTIONS.get(framework, {}).items():
+    for path, names in scripts.items():
         own = functions_of(trees.get(path))  # type: ignore[arg-type]
         found[path] = {one: [arg.arg for arg in (*own[one].args.args, *own[one].args.kwonlyargs)]
                        if one in own else None for one in names}  # fmt: skip
     return found
-
-
-def _wanted(framework: str, sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    package = {"NeMo-RL": "nemo_rl"}.get(framework, framework.lower())
-    for path, text in sources.items():
-        if path.startswith(f"{package}/") or path in FUNCTIONS.get(framework, {}):
-            yield path, text
 
 
 def kept() -> dict[str, Json]:

@@ -77,11 +77,14 @@ def fields(tree: ast.AST | None, name: str) -> dict[str, str] | None:
     node = class_in(tree, name)
     if node is None:
         return None
-    return {
-        line.target.id: "" if line.value is None else _default(line.value)
-        for line in node.body
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-    }
+    found = {}
+    for line in node.body:
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+            value = line.value  # of `Field(default=X, ...)` only X
+            for keyword in value.keywords if isinstance(value, ast.Call) else ():
+                value = keyword.value if keyword.arg == "default" else value
+            found[line.target.id] = "" if value is None else ast.unparse(value)
+    return found
 
 
 def members(tree: ast.AST | None, name: str) -> dict[str, str] | None:
@@ -91,12 +94,3 @@ def members(tree: ast.AST | None, name: str) -> dict[str, str] | None:
         return None
     lines = [line for line in node.body if isinstance(line, ast.Assign)]
     return {ast.unparse(line.targets[0]): ast.unparse(line.value) for line in lines}
-
-
-def _default(value: ast.expr) -> str:
-    """Write a default; of `Field(default=X, ...)` only X."""
-    if isinstance(value, ast.Call):
-        for keyword in value.keywords:
-            if keyword.arg == "default":
-                return ast.unparse(keyword.value)
-    return ast.unparse(value)

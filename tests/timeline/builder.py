@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import pytest
 
 import rlprof
 from rlprof import plugins
@@ -119,17 +120,12 @@ def as_trace(events: Sequence[Any], header: object) -> bytes:
     return gzip.compress((head + ",".join(texts) + "\n  ]}").encode("utf-8", "surrogatepass"))
 
 
-def refuse(constant: str) -> None:
-    """Refuse NaN and Infinity, which are no JSON."""
-    raise AssertionError(constant)
-
-
 class Written:
     """A timeline as a strict reader finds it; every number with a point is an exact fraction."""
 
     def __init__(self, file: Path) -> None:
         self.text = gzip.decompress(file.read_bytes()).decode()
-        self.all = json.loads(self.text, parse_float=Fraction, parse_constant=refuse)
+        self.all = json.loads(self.text, parse_float=Fraction, parse_constant=pytest.fail)
         self.about = self.all["rlprof"]
         self.events = [event for event in self.all["traceEvents"] if event["ph"] != "M"]
         self.processes, self.threads, places = {}, {}, {}

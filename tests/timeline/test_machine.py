@@ -41,20 +41,15 @@ def begun(traces: Path) -> tuple[subprocess.Popen[str], set[int]]:
     drafts = "exports/.timeline.json.gz.*/*"
     wait_until(lambda: process.poll() is not None or any(traces.glob(drafts)))
     assert process.poll() is None, process.communicate()[1]
-    return process, children(process.pid)
-
-
-def children(parent: int) -> set[int]:
-    """Return the processes that *parent* has begun."""
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, owner = stat.read_text().rpartition(")")[2].split()[:2]
         except OSError:  # it has ended
             continue
-        if int(owner) == parent and state != "Z":
+        if int(owner) == process.pid and state != "Z":
             found.add(int(stat.parent.name))
-    return found
+    return process, found
 
 
 # failures.md: export-stopped

@@ -53,13 +53,6 @@ def _timeline(tmp_path_factory) -> Path:
     return write(of_files(FILES), tmp_path_factory.mktemp("out"))
 
 
-def original(file: Path) -> tuple[int, list[dict[str, Any]]]:
-    """Return the epoch of a file's times, and its events, with exact numbers."""
-    trace = json.loads(gzip.decompress(file.read_bytes()), parse_float=Fraction)
-    events = [event for event in trace["traceEvents"] if event["ph"] != "M"]
-    return trace.get("baseTimeNanoseconds", 0), events
-
-
 def plain(value: Any) -> Any:
     """Replace what a timeline replaces in text."""
     if isinstance(value, str):
@@ -79,9 +72,12 @@ def test_every_event_is_where_and_what_it_was(timeline) -> None:
     ids: list[dict[Any, int]] = []
 
     for file in sorted(FILES, key=lambda file: order.index(file.name)):
-        base, events = original(file)
+        trace = json.loads(gzip.decompress(file.read_bytes()), parse_float=Fraction)
+        base = trace.get("baseTimeNanoseconds", 0)
         ids.append({})
-        for old in filter(lambda old: old["name"] not in BOOKKEEPING, events):
+        for old in trace["traceEvents"]:
+            if old["ph"] == "M" or old["name"] in BOOKKEEPING:
+                continue
             new = next(found)
             assert written.epoch_ns(new) == base + round(Fraction(old["ts"]) * 1000)
             if old["ph"] == "X":

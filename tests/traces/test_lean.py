@@ -32,24 +32,14 @@ def read(path):
     return b",".join(batches), text.head, text.tail, text.dropped, text.problems
 
 
-@pytest.fixture(name="lean")
-def _lean(monkeypatch):
-    """Return a function that takes the fast readers away."""
-
-    def take_away():
-        monkeypatch.setattr(_strict, "_VALUE", None)
-        monkeypatch.setattr(_unpacked, "_member", _unpacked._Zlib)
-        monkeypatch.setattr(_unpacked, "_ERROR", _unpacked.zlib.error)
-
-    return take_away
-
-
 @pytest.mark.parametrize("text", [*WHOLE, *CUT, *ODD])
-def test_each_text_reads_the_same(tmp_path, lean, text):
+def test_each_text_reads_the_same(tmp_path, monkeypatch, text):
     """What is whole, raw or packed, cut or refused by strict readers: it is read alike."""
     (tmp_path / "trace").write_bytes(text)
     fast = read(tmp_path / "trace")
-    lean()
+    monkeypatch.setattr(_strict, "_VALUE", None)
+    monkeypatch.setattr(_unpacked, "_member", _unpacked._Zlib)
+    monkeypatch.setattr(_unpacked, "_ERROR", _unpacked.zlib.error)
 
     assert read(tmp_path / "trace") == fast
     assert text not in WHOLE or fast[3:] == (0, [])
