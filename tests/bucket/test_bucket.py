@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from types import MappingProxyType
 
 import pytest
 
@@ -20,7 +19,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 BOUND_S = 120
-NONE = MappingProxyType({})
 
 
 @pytest.fixture
@@ -33,9 +31,9 @@ def launch(tmp_path, url):
     """Start a rank on a host of its own: nothing on its disk is shared."""
     begun = []
 
-    def start(host, rank=0, *, size=2, role="actor", period_s="0.5", env=NONE, name=None, **given):
+    def start(host, rank=0, *, size=2, role="actor", period_s="0.5", env=(), name=None, **given):
         own = {"RANK": str(rank), "WORLD_SIZE": str(size), "RLPROF_RUN_ID": "job-7"}
-        own |= {"BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0", **env}
+        own |= {"BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0", **dict(env)}
         said = config(given.pop("url", url), tmp_path / host, **given)
         begun.append(subprocess.Popen(
             [sys.executable, "-c", TRAIN, json.dumps(said), role, name or host],

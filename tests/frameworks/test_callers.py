@@ -19,9 +19,8 @@ RECIPE = re.search(r"```\n(import contextlib.*?)```", PAGE, re.DOTALL)[1]
 CONFIG = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
-@pytest.fixture(name="tracer")
-def _tracer(monkeypatch):
-    """Put a module with AReaL's function where the recipe imports it."""
+def test_scopes_of_the_loop_become_steps_and_phases(tmp_path, monkeypatch):
+    """With AReaL's numbers and names; other scopes and AReaL's own tracer are as before."""
     heard = []
 
     @contextlib.contextmanager
@@ -30,16 +29,11 @@ def _tracer(monkeypatch):
         yield
 
     tracer = types.ModuleType("areal.utils.perf_tracer")
-    tracer.trace_scope, tracer.heard = trace_scope, heard
+    tracer.trace_scope = trace_scope
     utils = types.ModuleType("areal.utils")
     utils.perf_tracer = tracer
     for name, module in (("areal", types.ModuleType("areal")), ("areal.utils", utils)):
         monkeypatch.setitem(sys.modules, name, module)
-    return tracer
-
-
-def test_scopes_of_the_loop_become_steps_and_phases(tracer, tmp_path, monkeypatch):
-    """With AReaL's numbers and names; other scopes and AReaL's own tracer are as before."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "profile.yaml").write_text(CONFIG)
     own = {}
@@ -57,7 +51,7 @@ def test_scopes_of_the_loop_become_steps_and_phases(tracer, tmp_path, monkeypatc
     spans = rlprof.read(own["prof"].run_dir).spans()
     phases = [(one.step, one.name) for one in spans if one.kind == "phase"]
     assert phases == [(0, "rollout"), (0, "ppo_update"), (1, "rollout"), (1, "ppo_update")]
-    assert [name for name, _ in tracer.heard].count("workflow.episode") == 2
+    assert [name for name, _ in heard].count("workflow.episode") == 2
     assert len(RECIPE.strip().splitlines()) <= 10
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +52,18 @@ def kineto_before(event: dict[str, Any]) -> str:
     return "\n  {\n    " + ",\n    ".join(lines) + "\n  }"
 
 
-def one_line(event: dict[str, Any]) -> str:
-    """As `json.dump` writes what was read once."""
-    return "{" + ", ".join(f'"{k}": {t}' for k, t in _members(event).items()) + "}"
-
-
-def compact(event: dict[str, Any]) -> str:
-    """As orjson does."""
-    return "{" + ",".join(f'"{k}":{t}' for k, t in _members(event).items()) + "}"
+def one_line(event: dict[str, Any], blank: str = " ") -> str:
+    """As `json.dump` writes what was read once; without a blank, as orjson does."""
+    members = (f'"{key}":{blank}{text}' for key, text in _members(event).items())
+    return "{" + f",{blank}".join(members) + "}"
 
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "kineto": kineto, "kineto before": kineto_before, "one line": one_line, "compact": compact,
-}  # fmt: skip
+    "kineto": kineto,
+    "kineto before": kineto_before,
+    "one line": one_line,
+    "compact": partial(one_line, blank=""),
+}
 
 
 def document(events: Sequence[str], head: dict[str, Any], tail: str = "") -> bytes:

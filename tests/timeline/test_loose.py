@@ -39,11 +39,10 @@ def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
     exact = one("2024", NOW + 1_001, "kineto before")
     late = one("late 2024", 1_000_002_002, "kineto before")
     now = one("now", 1_000_003_003)
+    behind = gzip.compress(document([late], {}, f',\n  "baseTimeNanoseconds": {BASE}\n'))
     (tmp_path / "a.json").write_bytes(document([absolute], {"schemaVersion": 1}))
     (tmp_path / "b.json").write_bytes(document([exact], {"schemaVersion": 1}))
-    (tmp_path / "c.json.gz").write_bytes(
-        gzip.compress(document([late], {}, f',\n  "baseTimeNanoseconds": {BASE}\n'))
-    )
+    (tmp_path / "c.json.gz").write_bytes(behind)
     (tmp_path / "d.json").write_bytes(document([now], {"baseTimeNanoseconds": BASE}))
     (tmp_path / "e.json").write_bytes(document([one("undated", 77_000)], {}))
 
