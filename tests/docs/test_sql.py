@@ -44,7 +44,7 @@ def shown(head, found):
     def cell(value):
         return f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    lines = [head, *(map(cell, row) for row in found)]
+    lines = [head, *(list(map(cell, row)) for row in found)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
              for line in lines]  # fmt: skip
