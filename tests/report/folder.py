@@ -22,11 +22,7 @@ Times = tuple[float, float]
 
 
 class Folder:
-    """The lines of every process of a run; times are seconds of a clock that all share.
-
-    What is written are those of each host, whose monotonic clock may be behind. All processes of
-    a run that is alive are the one that tests: the run goes on as long as they do.
-    """
+    """The lines of every process of a run; times are seconds of a clock that all share."""
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class Folder:
         return path
 
     def _here(self, pid: int, host: str = "node") -> dict[str, Any]:
-        if self._is_alive:
+        if self._is_alive:  # all processes are the one that tests
             return attrs.asdict(Here.now())
         return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
 

@@ -23,11 +23,7 @@ Request = tuple[float, float, float]
 
 
 def serve(trajectories: list[list[Turn]], slots: int = SLOTS) -> list[list[Request]]:
-    """Return the requests of each trajectory.
-
-    A token takes longer in a larger batch, and all requests in it progress alike. So each ends when
-    the common progress has grown by its tokens.
-    """
+    """Return the requests of each trajectory; each ends when all have progressed by its tokens."""
     asking = [(0.0, number, 0) for number in range(len(trajectories))]
     told: list[list[Request]] = [[] for _ in trajectories]
     waiting: deque[tuple[float, int, int]] = deque()

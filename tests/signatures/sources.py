@@ -26,11 +26,7 @@ def functions_of(node: ast.ClassDef | None) -> dict[str, Function]:
 
 
 def lineage(tree: ast.AST | None, name: str, trees: Trees) -> Iterator[ast.ClassDef]:
-    """Go through the bases of a class first, then the class.
-
-    Bases are looked for in *trees* alone: what an engine inherits from far away are abstract
-    classes.
-    """
+    """Go through the bases of a class that are in *trees* first, then the class."""
     node = class_in(tree, name)
     if node is None:
         return
