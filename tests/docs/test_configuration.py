@@ -44,10 +44,10 @@ SAID = {  # defaults that are said in words
 }
 TORCH = PAGES["plugins/torch_profiler/README.md"]
 PLUGINS = {
-    "torch": (Torch, section(TORCH, "`torch`: torch.profiler")),
-    "torch_memory": (TorchMemory, section(TORCH, "`torch_memory`: allocator snapshots")),
-    "stacks": (Stacks, PAGES["examples/third_party_tool/README.md"]),
-    "mini": (Mini, PAGES["examples/third_party_engine/README.md"]),
+    "torch": (Torch.Options, section(TORCH, "`torch`: torch.profiler")),
+    "torch_memory": (TorchMemory.Options, section(TORCH, "`torch_memory`: allocator snapshots")),
+    "stacks": (Stacks.Options, PAGES["examples/third_party_tool/README.md"]),
+    "mini": (Mini.Options, PAGES["examples/third_party_engine/README.md"]),
 }
 CONFIGS = [
     pytest.param(block.text, id=f"{path}-{number}")
@@ -72,10 +72,10 @@ def said(default):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", [*KEYS, *PLUGINS])
 def test_every_key_is_documented_with_its_default(name):
-    """The table of each mapping has exactly the keys there are, with what they are if left out."""
-    cls, text = KEYS[name]
+    """Tables of mappings and plugins have exactly the keys there are, each with its default."""
+    cls, text = KEYS[name] if name in KEYS else PLUGINS[name]
     found = table(text)
 
     assert set(found) == {field.name for field in attrs.fields(cls)}
@@ -93,17 +93,6 @@ def test_defaults_that_are_said_in_words_are_those():
     assert (Limits().bytes, Counters().bytes) == (4 * 10**9, 100 * 10**6)
     assert (config.limits, config.fleet) == (Limits(), Fleet())
     assert (config.counters, config.spans) == (Counters(), Spans(bytes=10**9))
-
-
-@pytest.mark.parametrize("name", PLUGINS)
-def test_every_option_of_a_plugin_is_documented_with_its_default(name):
-    """Its README has exactly the options it has, with what they are if left out."""
-    plugin, text = PLUGINS[name]
-    found = table(text)
-
-    assert set(found) == {field.name for field in attrs.fields(plugin.Options)}
-    for field in attrs.fields(plugin.Options):
-        assert found[field.name][0] in said(field.default), field.name
 
 
 def test_what_the_options_of_torch_may_hold_is_documented():

@@ -128,14 +128,6 @@ prof.attach({"name": "engine 0"})
 """
 
 
-@pytest.fixture(name="salvaged")
-def _salvaged(killed):
-    """Salvage a run whose process was killed before it had exported anything."""
-    path = killed(WITH_AN_ENGINE + CLOSED)
-    assert main(["salvage", str(path)]) == 0
-    return path
-
-
 @pytest.fixture(name="live")
 def _live(config, monkeypatch):
     """Record a run in which everything happens that a process can tell of."""
@@ -175,8 +167,10 @@ def _live(config, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_written_is_what_is_listed(live, salvaged):
+def test_what_is_written_is_what_is_listed(live, killed):
     """Events and their fields in the manifests of real runs are those of the table."""
+    salvaged = killed(WITH_AN_ENGINE + CLOSED)
+    assert main(["salvage", str(salvaged)]) == 0
     seen = fields(told(live) + told(salvaged))
 
     assert set(EVENTS) == set(seen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlprof_testing import EngineTests, ExporterTests, ToolTests, _drive, overrides
-from tests.kit import engines, exporters, heavy_tool, tools
+from tests.kit import engines, heavy_tool, tools
 
 
 def _offered(self):
@@ -21,7 +21,7 @@ _LONG = {
     "test_a_session_records_whole_windows": [],
     "test_recording_does_not_change_the_work": [tools.ChangesTheWork],
     "test_two_at_once_are_refused_or_both_record": [tools.WantsToBeAlone],
-    "test_the_command_line_runs_it": [exporters.TakesArguments],
+    "test_the_command_line_runs_it": [tools.TakesArguments],
     "test_odd_values_are_told_and_raise_nothing": [tools.Good, engines.GoodEngine],
 }
 """The laws that take long run on the plugins that break them; on right ones in `examples/`."""
@@ -63,7 +63,7 @@ _ON_ITS_LOOP = {
 }
 _TOOLS = (*_own_classes(tools, tools.Good), heavy_tool.ImportsHeavily)
 _tests(ToolTests, *_TOOLS, options={"count": 3}, heavy=("colorsys",))
-_tests(ExporterTests, *_own_classes(exporters))
+_tests(ExporterTests, *(one for one in _own_classes(tools) if hasattr(one, "render")))
 _tests(EngineTests, *_own_classes(engines, engines.Mini), **_OUTSIDE)
 _tests(EngineTests, engines.AwaitsOnItsLoop, **{**_OUTSIDE, **_ON_ITS_LOOP})
 _tests(

@@ -17,14 +17,12 @@ EPOCH_NS = BEGAN_NS + SECOND
 def kernel(name, at, length, *, launch=None, cat="kernel", **args):
     """Return a device event, times in us, and the call that launched it."""
     args = {"stream": 7, **args}
+    event = {"ph": "X", "cat": cat, "name": name, "ts": at, "dur": length, "args": args}
     if launch is None:
-        return [{"ph": "X", "cat": cat, "name": name, "ts": at, "dur": length, "args": args}]
+        return [event]
     args["correlation"] = args.get("correlation", round(at * 10))
     call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": launch, "dur": 1}
-    return [
-        {"ph": "X", "cat": cat, "name": name, "ts": at, "dur": length, "args": args},
-        {**call, "args": {"correlation": args["correlation"]}},
-    ]
+    return [event, {**call, "args": {"correlation": args["correlation"]}}]
 
 
 def operator(name, at, length, thread=1):
