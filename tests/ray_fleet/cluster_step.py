@@ -1,4 +1,4 @@
-"""A driver on a cluster of three raylets: run by test_cluster.py, as a process of its own."""
+"""A driver on a cluster of three raylets: run by test_machines.py, as a process of its own."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ LENT = {
 """The examples, as if pip had installed them: what they offer, and where they lie."""
 KEPT = (Trainer, AsyncTrainer)
 """Classes whose actors serve one test after another; nothing but a session is left in them."""
+IDLE = defaultdict(list)
+"""Actors that earlier tests have let go, by class and threads: a new one takes seconds."""
 CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
@@ -81,16 +83,10 @@ def _config(tmp_path):
     return make
 
 
-@pytest.fixture(scope="session", name="idle")
-def _idle():
-    """Actors that earlier tests have let go, by class and threads: a new one takes seconds."""
-    return defaultdict(list)
-
-
 @pytest.fixture(name="spawn")
-def _spawn(ray, idle):
+def _spawn(ray):
     """Return a function that starts actors of a class, and end or keep them after the test."""
-    used = []
+    idle, used = IDLE, []
 
     def spawn(cls, *args, max_concurrency=1, **options):
         kind = cls, max_concurrency

@@ -60,13 +60,6 @@ def actors(spec):
     return [make.options(name=name).remote(rank) for rank, name in enumerate(spec["names"])]
 
 
-def wait_for_exports(config) -> None:
-    """Wait until both members have exported something."""
-    folder = Path(config.get("fleet", {}).get("node_dir") or config["run_dir"])
-    while sum('"exported"' in file.read_text() for file in folder.rglob("actor-*.jsonl")) < 2:
-        time.sleep(0.1)
-
-
 def main() -> None:
     """Train three steps as the test wants it, and end."""
     spec = json.loads(sys.argv[1])
@@ -86,7 +79,10 @@ def main() -> None:
                     break
         if where == "after":
             fleet.session.scribe.flush()
-            wait_for_exports(spec["config"])
+            given = spec["config"]
+            folder = Path(given.get("fleet", {}).get("node_dir") or given["run_dir"])
+            while sum('"exported"' in one.read_text() for one in folder.rglob("actor-*.jsonl")) < 2:
+                time.sleep(0.1)
             end(how)
         began = time.monotonic()
     if spec["with"]:

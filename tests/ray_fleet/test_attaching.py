@@ -15,10 +15,9 @@ import rlprof_ray
 from rlprof_cli import main
 from rlprof_ray._member import aside
 from rlprof_report import analyse
-from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.drivers import environment
-from tests.ray_fleet.framework import Run, WorkerDict, vLLMHttpServer
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from tests.docs.pages import PAGES, rows, section, words
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROOT, train
 from tests.ray_fleet.drivers import environment
-from tests.ray_fleet.test_clocks import Astray
+from tests.ray_fleet.test_machines import Astray
 from tests.ray_fleet.test_requests import ask
 
 pytestmark = pytest.mark.slow

@@ -1,11 +1,19 @@
-"""Drivers that end in each way there is: nothing that was recorded is lost, nobody is left."""
+"""Drivers that end in each way there is, that meet, and that do things twice: nothing is lost."""
 
 from __future__ import annotations
+
+import signal
+import threading
+import uuid
+from functools import partial
 
 import pytest
 
 import rlprof
+import rlprof_ray
 from rlprof_run.salvage import salvage
+from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import own_spans, rows, train
 from tests.ray_fleet.driver import NAMESPACE
 from tests.ray_fleet.drivers import drive
 from tests.ray_fleet.faults import LIMITS, bare, states, told
@@ -104,3 +112,132 @@ def test_a_driver_that_ends_otherwise_loses_nothing(ray, config, end, where, cod
 def address(ray):
     """Say where the test's own Ray is."""
     return ray.get_runtime_context().gcs_address
+
+
+# Fleets that meet: in one driver, on the same actors, on one cluster
+
+
+# failures.md: fleets-meet
+def test_fleets_of_a_driver_follow_one_another(ray, spawn, config):
+    """A second at once is refused; after the first has let the actors go, each has its run."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    runs, out = [], []
+
+    for steps in ((1, 2), (3, 4)):
+        with rlprof_ray.Fleet(config(steps=[2, 3], limits=LIMITS)) as fleet:
+            with pytest.raises(rlprof.RlprofError, match="a session is open in this process"):
+                rlprof_ray.Fleet(config())
+            fleet.attach(actor=actors)
+            out += train(ray, fleet, actors, steps)
+            runs.append(fleet.run_dir)
+
+    assert bare((0, 1), (1, 2, 3, 4)) == out
+    assert [sorted(states(run)) for run in runs] == [sorted(WINDOWS)[:2], sorted(WINDOWS)[2:]]
+    assert {state for run in runs for state in states(run).values()} == {"whole"}
+
+
+# failures.md: fleets-meet
+def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
+    """Who comes second is told in whose run the actors are; the first loses nothing."""
+    names = [f"shared-{uuid.uuid4().hex}" for _ in range(2)]
+    make = ray.remote(num_cpus=0, lifetime="detached")(Trainer)
+    actors = [make.options(name=name, namespace=NAMESPACE).remote(rank)
+              for rank, name in enumerate(names)]  # fmt: skip
+    place = ray.get_runtime_context().gcs_address
+
+    with rlprof_ray.Fleet(config(steps=[2, 12], limits=LIMITS)) as fleet:
+        fleet.attach(actor=actors)
+        out = train(ray, fleet, actors, (1, 2))
+        second = drive(config(limits=LIMITS), address=place, find=names)
+        out += train(ray, fleet, actors, (11, 12))
+    for actor in actors:
+        ray.kill(actor)
+
+    assert bare((0, 1), (1, 2, 1, 2, 3, 11, 12)) == out[:2] + second.totals + out[2:]
+    assert states(fleet.run_dir) == {
+        f"{step}/update actor {rank}/2": "whole" for step in (2, 12) for rank in (0, 1)
+    }
+    found = told(second.run)
+    assert set(found) == set(WINDOWS)
+    for words in found.values():
+        assert words.startswith("failed: start: it is recorded by another fleet")
+        assert str(fleet.run_dir) in words
+    assert second.code == 0
+    assert 0 <= second.closed_s < 20
+
+
+# Attached again, closed again, entered out of turn: what a driver does twice
+
+
+# failures.md: reattached
+def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
+    """After rank 0 has gone, the actor that is rank 0 now is recorded as that."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+
+    with rlprof_ray.Fleet(config(steps=[1, 2], roles={"actor": {"phases": ["update"]}})) as fleet:
+        fleet.attach(actor=actors)
+        train(ray, fleet, actors, (1,))
+        wait_until(lambda: rows(fleet) == ["1/update actor 0/2 whole"])
+        actors[0].die.remote()
+        fleet.attach(actor=actors[1:])
+        train(ray, fleet, actors[1:], (2,))
+
+    assert rows(fleet) == ["1/update actor 0/2 whole", "2/update actor 0/1 whole"]
+
+
+# failures.md: interrupted
+def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config, monkeypatch):
+    """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""
+    actors = [spawn(Trainer, rank) for rank in (0, 1)]
+    fleet = rlprof_ray.Fleet(config(steps=[1]))
+    fleet.attach(actor=actors)
+    train(ray, fleet, actors, (1,))
+    for actor in actors:
+        actor.update.remote(1, 3)  # it leaves after that
+    timer = threading.Timer(0.7, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        fleet.close()
+    fleet.close()
+
+    assert rows(fleet) == ["1/update actor 0/2 whole", "1/update actor 1/2 whole"]
+    assert {one.state for one in rlprof.read(fleet.run_dir).processes} == {"ended"}
+
+
+# failures.md: reattached
+def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
+    """Members leave the phase that the driver has left, not the one they entered last."""
+    actor = spawn(Trainer)
+
+    given = config(steps=[1], mode="continuous", roles={"actor": {"ranks": "all"}})
+    with rlprof_ray.Fleet(given) as fleet:
+        fleet.attach(actor=[actor])
+        fleet.step(1)
+        alpha, beta = fleet.phase("alpha"), fleet.phase("beta")
+        leave = [partial(phase.__exit__, None, None, None) for phase in (alpha, beta)]
+        for edge in (alpha.__enter__, beta.__enter__, *leave):
+            edge()
+            ray.get(actor.update.remote(1, 0.3))
+
+    spans = [span for span in own_spans(fleet) if span.kind == "phase"]
+    took = {(span.target.role, span.name): span.seconds for span in spans}
+    for name in ("alpha", "beta"):
+        assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
+
+
+# failures.md: reattached
+def test_a_step_that_had_begun_before_says_so(ray, spawn, config):
+    """Attached in the middle of a chosen step, its members are recorded from the next one on."""
+    actor = spawn(Trainer)
+
+    with rlprof_ray.Fleet(config(steps=[1, 2])) as fleet:
+        fleet.step(1)
+        fleet.attach(actor=[actor])
+        with fleet.phase("update"):
+            ray.get(actor.update.remote(1))
+        train(ray, fleet, [actor], (2,))
+
+    (skipped,) = rlprof.read(fleet.run_dir).skipped
+    assert (skipped.step, skipped.reason) == (1, "it was attached after the step had begun")
+    assert rows(fleet) == ["2/update actor 0/1 whole"]

@@ -39,33 +39,28 @@ class Trained:
     closing: float
 
     @property
-    def told(self):
-        return told(self.path)
-
-    @property
     def whole(self):
         return {name for name, state in states(self.path).items() if state == "whole"}
 
 
-def train(ray, given, actors, servers=(), *, live=2, before=None, inside=None):
-    """Train with a fleet; the first *live* of *actors* work, and the first of *servers*.
+def nothing(step, path):
+    """Do nothing."""
 
-    Call *before* each phase, and *inside* it, with the step and the run folder.
-    """
+
+def train(ray, given, actors, servers=(), *, live=2, before=nothing, inside=nothing):
+    """Train with a fleet, *live* of *actors* at work; call *before* each phase, and *inside* it."""
     out, times = [], [time.monotonic()]
     with rlprof_ray.Fleet(given) as fleet:
         replicas = [Replica(one, via="actor:engine") for one in servers]
         fleet.attach(actor=actors, **({"rollout": replicas} if servers else {}))
         times.append(time.monotonic())
         for step in fleet.steps(STEPS):
-            if before is not None:
-                before(step, fleet.run_dir)
+            before(step, fleet.run_dir)
             with fleet.phase("rollout"):
                 ray.get([server.generate.remote("1 + 1 =") for server in servers[:1]])
             with fleet.phase("update"):
                 refs = [actor.update.remote(step) for actor in actors[:live]]
-                if inside is not None:
-                    inside(step, fleet.run_dir)
+                inside(step, fleet.run_dir)
                 out.append(ray.get(refs))
             times.append(time.monotonic())
     longest = max(after - began for began, after in pairwise(times[1:]))
@@ -90,11 +85,11 @@ def test_an_actor_is_killed(ray, spawn, config, when):
     assert bare((0, 1), STEPS) == trained.out
     assert trained.whole == {f"{n}/update actor {rank}/3" for n in (2, 3) for rank in (0, 1)}
     hook, state = {"before": ("start", "failed"), "inside": ("stop", "lost")}[when]
-    words = trained.told["2/update actor 2/3"]
+    words = told(trained.path)["2/update actor 2/3"]
     assert words.startswith(state)
     assert f"{hook}: " in words
     assert "Actor" in words
-    gone = trained.told["3/update actor 2/3"]
+    gone = told(trained.path)["3/update actor 2/3"]
     assert gone.startswith("failed: start: not started: the actor is gone")
 
 
@@ -113,10 +108,10 @@ def test_a_replica_goes_wrong(ray, spawn, config, fault):
     assert ray.get(servers[0].calls.remote()) == ["start", "stop"] * 2
     assert trained.whole >= {f"{n}/update actor {rank}/2" for n in (2, 3) for rank in (0, 1)}
     for step in (2, 3):
-        words = trained.told[f"{step}/rollout rollout replica 1"]
+        words = told(trained.path)[f"{step}/rollout rollout replica 1"]
         assert words.partition(":")[0] in ("failed", "lost")
     hook = fault.rpartition(" ")[2]
-    assert f"{hook}: " in trained.told["2/rollout rollout replica 1"]
+    assert f"{hook}: " in told(trained.path)["2/rollout rollout replica 1"]
 
 
 # failures.md: actor-busy
@@ -135,7 +130,7 @@ def test_an_actor_hangs(ray, spawn, config):
         os.kill(pid, signal.SIGCONT)
     wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(trained.path).processes})
 
-    found = trained.told
+    found = told(trained.path)
     assert bare((0,), STEPS) == trained.out
     assert trained.longest < LIMITS["start_timeout_s"] + SLACK_S
     assert trained.closing < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
@@ -158,8 +153,8 @@ def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     assert trained.attaching < patience_s + 2 * SLACK_S
     assert trained.longest < SLACK_S
     assert trained.closing < LIMITS["stop_timeout_s"] + 2 * SLACK_S
-    assert trained.told["2/update actor 0/2"].startswith("whole")
-    never = trained.told["3/update actor 1/2"]
+    assert told(trained.path)["2/update actor 0/2"].startswith("whole")
+    never = told(trained.path)["3/update actor 1/2"]
     assert "not started: its configure was not answered yet" in never
     assert any("actor 1/2" in one for one in rlprof.read(trained.path).problems)
 

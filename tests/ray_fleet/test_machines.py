@@ -1,7 +1,11 @@
-"""Disks that fill up under a fleet: training is the same, and what is said is true."""
+"""What machines do: their disks fill up, their clocks are wrong, one of them goes."""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import json
+import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -14,7 +18,8 @@ from rlprof_cli import main
 from tests.faults.disks import tmpfs
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
-from tests.ray_fleet.faults import bare
+from tests.ray_fleet.drivers import said_by
+from tests.ray_fleet.faults import LIMITS, SLACK_S, bare, states
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +31,7 @@ def fill(folder):
             out.write(b"x" * 4096)
 
 
-def train(ray, fleet, actors, fills=None):
+def filled(ray, fleet, actors, fills=None):
     """Run three steps, *fills* being called in the first; return what training made."""
     with fleet:
         fleet.attach(actor=actors)
@@ -46,7 +51,7 @@ def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, t
     with tmpfs(tmp_path / "runs", "size=256k") as disk:
         fleet = rlprof_ray.Fleet(given)
 
-        totals = train(ray, fleet, [spawn(Trainer, 5)], lambda: fill(disk))
+        totals = filled(ray, fleet, [spawn(Trainer, 5)], lambda: fill(disk))
         (left,) = rlprof.read(fleet.run_dir).left
         (disk / "filler").unlink()
         code = main(["collect", str(fleet.run_dir)])
@@ -67,9 +72,87 @@ def test_a_node_that_takes_nothing_leaves_rlprof_off_there(ray, spawn, config, t
             for number in count():
                 (disk / f"filler{number}").touch()
 
-        totals = train(ray, fleet, [spawn(Trainer, 5)])
+        totals = filled(ray, fleet, [spawn(Trainer, 5)])
 
         run = rlprof.read(fleet.run_dir)
         assert bare((5,), (1, 2, 3))[-1] == totals
         assert run.left == ()
         assert "rlprof stays off there" in " ".join(run.problems)
+
+
+# Clocks that are wrong: measured against the driver's, and taken out of what is read
+
+
+QUARTER_S = 91 * 86400
+
+
+class Astray(Trainer):
+    """An actor whose wall clock is off, as far as Python sees it."""
+
+    def __init__(self, ahead_s):
+        super().__init__()
+        real, real_ns = time.time, time.time_ns
+        time.time = lambda: real() + ahead_s
+        time.time_ns = lambda: real_ns() + int(ahead_s * 1e9)
+
+
+# failures.md: member-clock
+def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
+    """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
+    actors = [spawn(Trainer), spawn(Astray, -QUARTER_S)]
+
+    fleet, out = trained(config(steps=[2]), actors)
+
+    from rlprof_timeline import Timeline
+
+    run = rlprof.read(fleet.run_dir)
+    offsets = {p.target.rank: p.offset_ns / 1e9 for p in run.processes if p.target.role == "actor"}
+    assert offsets[0] == 0
+    assert offsets[1] == pytest.approx(-QUARTER_S, abs=0.5)
+    spans = {"".join(s.process.split("-")[:2]): s for s in run.spans() if s.step == 2
+             and s.name == "update"}  # fmt: skip
+    outer = spans["driver0"]
+    for name in ("actor0", "actor1"):
+        assert outer.start_ns - 5e8 < spans[name].start_ns < spans[name].end_ns < outer.end_ns + 5e8
+    assert out == bare((0, 0), (1, 2))
+    assert [one.state for one in run.captures] == ["whole", "whole"]
+    (made,) = Timeline().render(run, tmp_path, {})
+    with gzip.open(made, "rt") as file:
+        events = json.load(file)["traceEvents"]
+    drawn = [one for one in events if one["name"] == "update" and one["ph"] == "X"]
+    (first, *inner) = [one for one in drawn if one.get("args", {}).get("step") != 1]
+    assert [one["cat"] for one in drawn].count("stacks") == 2
+    assert len(inner) == 4  # of each member its span and the range in its trace
+    for one in inner:
+        assert first["ts"] - 5e5 < one["ts"]
+        assert one["ts"] + one["dur"] < first["ts"] + first["dur"] + 5e5
+
+
+# Three raylets: training actors on two nodes, of which one goes
+
+
+# failures.md: actor-gone, left-on-node
+def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
+    """Its members are lost, then failed; what they have left on its disk comes by its host.
+
+    Another raylet of the host reads that disk; what waits for salvage is kept there.
+    """
+    nodes = tmp_path / "nodes"
+    given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
+
+    _, (out,) = said_by("cluster_step", given)
+
+    run = rlprof.read(out["run"])
+    gone = {2: "lost", 3: "failed"}
+    assert states(run.path) == {
+        f"{step}/update actor {rank}/4": gone[step] if rank % 2 else "whole"
+        for step in (2, 3) for rank in range(4)
+    }  # fmt: skip
+    assert out["totals"] == bare((0, 2), (1, 2, 3))
+    for artifact in (artifact for capture in run.captures for artifact in capture.artifacts):
+        data = (run.path / artifact.path).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == artifact.sha256
+    (left,) = run.left
+    assert [str(file.parent) for file in nodes.glob("*/*/run.json")] == [left.folder]
+    assert f"there: rlprof salvage {left.folder}, then collect again" in left.reason
+    assert out["closed_s"] < LIMITS["stop_timeout_s"] + SLACK_S + 30  # exports, and their way home
