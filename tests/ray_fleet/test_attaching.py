@@ -58,10 +58,7 @@ def followed(actor):
 
 
 def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
-    """Workers and server record the same steps; their numbers are as without; nothing stays.
-
-    A config without a limit leaves that of the command: a trainer may be at work at a step's start.
-    """
+    """Workers and server record the same steps; limits are of the config, or of the command."""
     config = tmp_path / "profile.yaml"
     config.write_text("tool: stacks\nroles: {actor: {}}\nlimits: {stop_timeout_s: 77}\n")
     more = ("--steps", "2", "--json", "--config", str(config))

@@ -1,7 +1,4 @@
-"""Actors and replicas that go wrong in each way: training goes on as it would, all is named.
-
-With `strict: true`, what fails in a member is raised in the driver, once, by name.
-"""
+"""Actors and replicas that go wrong in each way: training goes on as it would, all is named."""
 
 from __future__ import annotations
 

@@ -133,10 +133,7 @@ def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
 
 # failures.md: actor-gone, left-on-node
 def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
-    """Its members are lost, then failed; what they have left on its disk comes by its host.
-
-    Another raylet of the host reads that disk; what waits for salvage is kept there.
-    """
+    """Its members are lost, then failed; another raylet of its host brings what they have left."""
     nodes = tmp_path / "nodes"
     given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
 
