@@ -23,6 +23,11 @@ moody = faulty_engine:Moody
 """
 
 
+def pytest_itemcollected(item):
+    """Mark the tests of this folder: each starts processes."""
+    item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session", name="_launcher")
 def _start_launcher(tmp_path_factory):
     site = tmp_path_factory.mktemp("site")

@@ -1,9 +1,4 @@
-"""Run a script twice, without rlprof and with it, and compare.
-
-A script trains with `training.train`, which tells the state of its model after every step. What
-holds whatever goes wrong is asked in one place, `Told.assert_harmless`; the tests say what each
-fault leaves in the manifest and in the log.
-"""
+"""Run a script twice, without rlprof and with it, and compare the states of its model."""
 
 from __future__ import annotations
 
@@ -18,6 +13,14 @@ if TYPE_CHECKING:
 
     from tests.faults import processes
 
+TRAIN = """
+with open_session() as prof:
+    train(prof)
+"""
+SETTLED = """
+with open_session() as prof:
+    train(prof, between=lambda step: step == 1 and settle(prof, {captures}))
+"""
 LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 60}
 
 
@@ -46,10 +49,7 @@ class Lab:
         return base | changes
 
     def start(self, script, *, model="torch", bare=False, env=None, **config):
-        """Start *script*; *config* holds changes to the config.
-
-        With torch it is the child of a process that has imported it.
-        """
+        """Start *script*; *config* holds changes to the config."""
         self._started += 1
         stem = self.home / f"process_{self._started}"
         file, settings = stem.with_suffix(".py"), stem.with_suffix(".yaml")
@@ -62,7 +62,6 @@ class Lab:
         return self._launcher.start(file, told, warm=model == "torch", bare=bare)
 
     def bare(self, script, *, model="torch", env=None, act=None):
-        """Return how *script* ends without rlprof."""
         return self.finish(self.start(script, model=model, env=env, bare=True), act)
 
     def finish(self, child, act=None):
@@ -92,15 +91,9 @@ class Lab:
         return told
 
     def reached(self):
-        """Say whether a tool has come to where it goes wrong."""
         return (self.home / "reached").exists()
 
-    def go_on(self):
-        """Let a tool that waits go on."""
-        (self.home / "go on").touch()
-
     def rlprof(self, *argv):
-        """Run `rlprof` *argv* in a process of its own."""
         script = f"from rlprof_cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
         return self.finish(self.start(script, model="floats"))
 

@@ -22,8 +22,6 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 
 @attrs.define
 class Child:
-    """A process that runs a script."""
-
     pid: int
     out: Path
     err: Path
@@ -33,7 +31,6 @@ class Child:
     """Takes seconds, returns the exit code as `subprocess` gives it."""
 
     def kill(self, number=signal.SIGKILL) -> None:
-        """Send it a signal."""
         os.kill(self.pid, number)
 
 
@@ -71,7 +68,6 @@ class Launcher:
         return Child(process.pid, out, err, bare, process.wait)
 
     def close(self) -> None:
-        """End the process that has imported torch."""
         if self._zygote is not None:
             self._zygote.close()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}
 ONE_RUN = {"RLPROF_RUN_ID": "family"}
 

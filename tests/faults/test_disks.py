@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.faults import disks
 from tests.faults.told import rows
-
-pytestmark = pytest.mark.slow
-
 
 LIMITED = """
 import resource

@@ -6,8 +6,6 @@ import signal
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 IN_A_WINDOW = """
 def end(step):
     if step == 2:

@@ -1,7 +1,4 @@
-"""Rollout engines, and plugins that reach them, go wrong: training and its own windows do not.
-
-The engine is a real one, `examples/third_party_engine`, with a process of its own.
-"""
+"""A real engine, of another process, and its plugin go wrong: training and its windows do not."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ import pytest
 
 import rlprof
 from tests.faults.told import captures
-
-pytestmark = pytest.mark.slow
 
 TRAIN = """
 from mini_engine import Engine
@@ -45,10 +40,7 @@ def rows(states, engine="moody"):
     ]
 
 
-RAISES = {
-    "configure": ["failed", "failed", "failed"],
-    "stop": ["whole", "partial", "whole"],
-}
+RAISES = {"configure": ["failed", "failed", "failed"], "stop": ["whole", "partial", "whole"]}
 """Hook that raises in step 2 → what becomes of the windows of the engine."""
 
 

@@ -1,23 +1,12 @@
-"""A hook that never returns: cut where it can be, and where it cannot the manifest shows where.
-
-A tool that runs anywhere in the process is given up when its time is over. What is called on the
-working thread (every hook of a tool of a thread; of any tool the ranges) holds the step for ever,
-and so does, wherever it is called, what holds the interpreter.
-"""
+"""A hook that never returns: cut where it can be, and where it cannot the manifest shows where."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.faults.harness import SETTLED
 from tests.faults.told import rows
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.slow
-
-TRAIN = """
-with open_session() as prof:
-    train(prof, between=lambda step: step == 1 and settle(prof, {captures}))
-"""
 
 LIMITS = {
     "configure_timeout_s": 3,
@@ -40,7 +29,7 @@ GIVEN_UP = {
 def test_a_tool_of_the_process_is_given_up(lab, hook):
     """The step goes on after the hook's time; the tool is not used again, others are."""
     broken = {"anywhere": {"hook": hook, "how": "sleep"}}
-    script = TRAIN.format(captures=2)
+    script = SETTLED.format(captures=2)
 
     told = lab.both(script, tool=["torch", "anywhere"], tools=broken, limits=LIMITS)
 
@@ -58,7 +47,7 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
 def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):
     """Window and tool were on disk before; killed, it reads as lost, and those before as whole."""
     broken = {tool: {"hook": hook, "how": "hold"}}
-    script = TRAIN.format(captures=1)
+    script = SETTLED.format(captures=1)
 
     told = lab.both(script, tool=tool, tools=broken, limits=LIMITS, cut=1, act=kill(lab))
 
@@ -72,7 +61,7 @@ def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):
 def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
     """The helper thread sees the step wait, and says once for which hook of which tool."""
     broken = {tool: {"hook": hook, "how": "sleep"}}
-    script = TRAIN.format(captures=2)
+    script = SETTLED.format(captures=2)
 
     told = lab.both(
         script, tool=["torch", tool], tools=broken, limits=LIMITS, cut=1,
@@ -102,7 +91,7 @@ def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
 def test_a_configure_that_nobody_can_cut_holds_the_opening(lab, how, logged, said):
     """Which tool it was is on disk before; one that sleeps is named while it does."""
     broken = {"faulty": {"hook": "configure", "how": how}}
-    script = TRAIN.format(captures=1)
+    script = SETTLED.format(captures=1)
 
     told = lab.both(
         script, tool="faulty", tools=broken, limits=LIMITS, cut=0, act=kill(lab, logged)

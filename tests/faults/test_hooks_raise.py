@@ -1,7 +1,4 @@
-"""A hook that raises or crashes: one capture is the worse, and the manifest says why.
-
-A crash in the helper process is no worse; in training nobody can survive it.
-"""
+"""A hook that raises or crashes: one capture is the worse, and the manifest says why."""
 
 from __future__ import annotations
 
@@ -9,14 +6,8 @@ import signal
 
 import pytest
 
+from tests.faults.harness import SETTLED, TRAIN
 from tests.faults.told import rows
-
-pytestmark = pytest.mark.slow
-
-TRAIN = """
-with open_session() as prof:
-    train(prof)
-"""
 
 OUTCOMES = {
     "configure": ["failed", "failed", "failed"],
@@ -36,13 +27,18 @@ TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anyw
 
 # failures.md: hook-raised, export-failed
 @pytest.mark.parametrize(
-    ("tool", "hook"), [*(("faulty", hook) for hook in OUTCOMES), ("anywhere", "start")]
+    ("tool", "hook", "strict"),
+    [
+        *(("faulty", hook, False) for hook in OUTCOMES),
+        ("anywhere", "start", False),
+        ("faulty", "export", True),  # it happens elsewhere: no exception could tell anybody
+    ],
 )
-def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool):
+def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool, strict):
     """Training, the other windows and the other tools go on; note and log say which hook it was."""
     model, tools = TOOLS[tool]
 
-    told = lab.both(TRAIN, model=model, tool=tools, tools={tool: {"hook": hook}})
+    told = lab.both(TRAIN, model=model, tool=tools, tools={tool: {"hook": hook}}, strict=strict)
 
     assert told.captures == rows(tools, tool, OUTCOMES[hook])
     assert told.processes == ["actor 0/1 ended"]
@@ -71,28 +67,13 @@ def test_strict_passes_the_error_on(lab, hook, tool):
     assert told.processes == ["actor 0/1 ended"]
 
 
-# failures.md: export-failed
-def test_an_export_is_never_strict(lab):
-    """It happens later and elsewhere: nobody is there to be told by an exception."""
-    broken = {"faulty": {"hook": "export"}}
-
-    told = lab.both(TRAIN, tool="faulty", tools=broken, strict=True)
-
-    assert told.captures == rows(["faulty"], "faulty", OUTCOMES["export"])
-    assert told.notes == notes("export", "faulty")
-
-
 # failures.md: crash
 @pytest.mark.parametrize(("tool", "hook"), [("faulty", "start"), ("anywhere", "stop")])
 def test_a_tool_that_crashes_in_training_takes_it_along(lab, tool, hook):
     """A thread of its own is no shelter; what was exported is whole, and the window is lost."""
-    script = """
-with open_session() as prof:
-    train(prof, between=lambda step: step == 1 and settle(prof, 1))
-"""
     broken = {tool: {"hook": hook, "how": "crash"}}
 
-    told = lab.both(script, model="floats", tool=tool, tools=broken, cut=1)
+    told = lab.both(SETTLED.format(captures=1), model="floats", tool=tool, tools=broken, cut=1)
 
     assert told.real.code == -signal.SIGSEGV
     assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
@@ -101,7 +82,6 @@ with open_session() as prof:
 
 
 def notes(hook, tool):
-    """Say what the notes should be."""
     error = f"RuntimeError: {hook} went wrong"
     if hook == "configure":
         return [f"{step}/update {tool}: start: not started: {error}" for step in (1, 2, 3)]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import shutil
 
-import pytest
-
 from tests.faults import disks, processes
+from tests.faults.harness import TRAIN
 from tests.faults.told import Told
 from tests.waiting import BOUND_S, wait_until
-
-pytestmark = pytest.mark.slow
 
 HUNG = """
 import socket
@@ -60,12 +57,8 @@ def trained(child):
 # failures.md: no-folder
 def test_a_run_that_never_opens_leaves_rlprof_off(lab):
     """Training begins all the same where even looking for the run waits for ever."""
-    script = """
-with open_session() as prof:
-    train(prof)
-"""
     with disks.hung(lab.runs):
-        child = lab.start(script, env=NAMED, limits={"configure_timeout_s": 1})
+        child = lab.start(TRAIN, env=NAMED, limits={"configure_timeout_s": 1})
 
         try:
             code = child.wait(BOUND_S)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 import rlprof
+from tests.faults.harness import TRAIN
 from tests.faults.told import assert_exported, captures
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.slow
 
 
 # failures.md: salvaged
@@ -33,7 +30,7 @@ time.sleep(600)
         wait_until(lambda: child.bare or (lab.reached() and are_closed()), "three closed windows")
         child.kill()
         if not child.bare:
-            lab.go_on()
+            (lab.home / "go on").touch()
 
     told = lab.both(script, tool=["faulty", "torch"], tools=waits, act=kill)
     (raw,) = lab.scratch.rglob("step_000003+update+torch/raw/part-*.json")
@@ -54,11 +51,7 @@ time.sleep(600)
 def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
     """A tool was given up in its stop: the raw data that stayed where they were are salvaged."""
     hangs = {"anywhere": {"hook": "stop", "how": "sleep"}}
-    script = """
-with open_session() as prof:
-    train(prof)
-"""
-    told = lab.both(script, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 2})
+    told = lab.both(TRAIN, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 2})
     salvaged = lab.rlprof("salvage", told.run.path)
 
     run = rlprof.read(told.run.path)

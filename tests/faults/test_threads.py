@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ON_A_THREAD = {"tools": {"torch": {"all_threads": False}}}
 """torch is a tool of the thread then, as it is beside a GPU; stopped on another it is no trace."""
 
@@ -36,38 +34,30 @@ def test_a_phase_that_another_thread_leaves(lab):
     told.assert_all_whole("torch")
 
 
-# failures.md: closed-late
-def test_a_tool_of_a_thread_is_stopped_when_that_comes_by(lab):
-    """The window goes on until its own thread takes the next step; that it was late is said."""
-    told = lab.both(LEFT_THERE, tool="torch", **ON_A_THREAD)
-
-    late = "closed late: it ended on another thread than it began on"
-    assert told.captures == [f"{step}/update torch whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    (note,) = told.notes
-    assert note.startswith(f"2/update torch: {late}")
-    assert told.problems == told.log == []
-
-
-ABANDONED = {
+LATE = "closed late: it ended on another thread than it began on"
+LOST = "stop: CaptureError: was stopped on another thread"
+PLACES = {
+    "left there": (LEFT_THERE, ["whole", "whole", "whole"], LATE),
     "left here": (
-        "run(phase.__enter__); phase.__exit__(None, None, None)",
+        IN_STEP_2.format(calls="run(phase.__enter__); phase.__exit__(None, None, None)"),
         ["whole", "failed", "whole"],
+        LOST,
     ),
-    "never left": ("run(phase.__enter__)", ["whole", "failed"]),
+    "never left": (IN_STEP_2.format(calls="run(phase.__enter__)"), ["whole", "failed"], LOST),
 }
-"""What happens to a phase that a thread has entered → what becomes of the windows."""
+"""What happens to a phase that a thread has entered → what becomes of the windows, and the note."""
 
 
 # failures.md: closed-late
-@pytest.mark.parametrize("name", ABANDONED)
-def test_a_window_whose_thread_has_ended_or_never_comes_by(lab, name):
-    """Its recording is lost, and that is said; the process lives, and ends as it would have."""
-    calls, states = ABANDONED[name]
+@pytest.mark.parametrize("name", PLACES)
+def test_a_tool_of_a_thread_is_stopped_where_that_comes_by(lab, name):
+    """Its window is closed late, or lost where its thread has ended or never comes, with a note."""
+    script, states, why = PLACES[name]
 
-    told = lab.both(IN_STEP_2.format(calls=calls), tool="torch", **ON_A_THREAD)
+    told = lab.both(script, tool="torch", **ON_A_THREAD)
 
     assert told.real.code == 3
     assert told.captures == [f"{step}/update torch {state}" for step, state in enumerate(states, 1)]
     assert told.processes == ["actor 0/1 ended"]
-    assert "2/update torch: stop: CaptureError: was stopped on another thread" in told.notes[0]
+    assert told.notes[0].startswith(f"2/update torch: {why}")
+    assert (len(told.notes), told.problems, told.log) == (1, [], []) or why is LOST

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.faults.harness import TRAIN
 from tests.faults.told import Told, captures
-
-pytestmark = pytest.mark.slow
 
 WHOLE = [f"{step}/update torch whole" for step in (1, 2, 3)]
 NAMED = {"RLPROF_RUN_ID": "experiment"}
@@ -69,12 +66,6 @@ with open_session() as prof:
     assert told.notes == []
     assert told.problems == [f"step 3 was skipped: {reason}"]
     assert told.log == [f"skipped: step 3: {reason}"]
-
-
-TRAIN = """
-with open_session() as prof:
-    train(prof)
-"""
 
 
 # failures.md: attempts

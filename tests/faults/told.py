@@ -136,10 +136,7 @@ def rows(tools, broken, states):
 
 
 def assert_raw_data_kept(run) -> None:
-    """What was recorded and not exported still lies where the manifest says.
-
-    `torch` writes nothing before it is stopped, so a window that was cut leaves nothing.
-    """
+    """What was recorded and not exported lies where the manifest says; torch writes at its stop."""
     for capture in run.captures:
         if capture.start_s is None or capture.artifacts or capture.state == "empty":
             continue

@@ -79,7 +79,6 @@ class FaultyAnywhere(Faulty):
 
 
 def go_wrong(options, hook, step):
-    """Do what *options* say if this is the place."""
     if (hook, step) != (options.hook, options.at):
         return
     Path(os.environ["FAULTS_HOME"], "reached").write_text(hook)

@@ -1,7 +1,4 @@
-"""The engine of examples/third_party_engine, reached by a plugin that goes wrong where it is told.
-
-It goes wrong before it has asked the engine to start, and after the engine has stopped.
-"""
+"""A plugin of examples/third_party_engine that goes wrong before a start and after a stop."""
 
 from __future__ import annotations
 

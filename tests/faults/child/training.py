@@ -10,8 +10,6 @@ import random
 import struct
 import time
 
-STEPS = 1, 2, 3, 4, 5
-
 
 def open_session(**how):
     """Open rlprof with the config RLPROF_CONFIG names, or what stands for a job without it."""
@@ -22,35 +20,19 @@ def open_session(**how):
     return rlprof.open(**how)
 
 
-class Bare:
+class Bare(contextlib.nullcontext):
     """The calls of a session, in a job that has none."""
 
     run_dir = None
-
-    def steps(self, steps):
-        return steps
-
-    def phase(self, name):
-        return contextlib.nullcontext()
-
-    def step(self, step):
-        pass
-
-    def attach(self, engine):
-        pass
-
-    minibatch = close = lambda self: None
+    steps = staticmethod(iter)
+    phase = contextlib.nullcontext
+    step = attach = minibatch = close = lambda *_: None
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exc):
-        return None
-
 
 class Floats:
-    """Four weights that follow a random walk."""
-
     def __init__(self):
         random.seed(7)
         self.weights = [random.gauss(0, 1) for _ in range(4)]
@@ -89,29 +71,11 @@ class Torch:
         return file.getvalue() + self.torch.get_rng_state().numpy().tobytes()
 
 
-def make_model():
-    return {"floats": Floats, "torch": Torch}[os.environ["FAULTS_MODEL"]]()
-
-
-def nothing(step):
-    pass
-
-
 def train(
-    prof,
-    *,
-    rollout=None,
-    within=nothing,
-    between=nothing,
-    steps=(1, 2, 3, 4, 5),
-    who="",
-    model=None,
-):
-    """Train, calling *within* in each phase and *between* after it; tell the state of each step.
-
-    *rollout* has a phase of its own before.
-    """
-    model = model or make_model()
+    prof, *, rollout=None, within=id, between=id, steps=(1, 2, 3, 4, 5), who="", model=None
+):  # fmt: skip
+    """Train, calling *within* in each phase and *between* after it; tell the state of each step."""
+    model = model or {"floats": Floats, "torch": Torch}[os.environ["FAULTS_MODEL"]]()
     for step in prof.steps(steps):
         if rollout is not None:
             with prof.phase("rollout"):
@@ -121,13 +85,9 @@ def train(
             prof.minibatch()
             with prof.phase("inner"):
                 within(step)
-        tell(who, step, model)
+        print(f"state {who}{step} {hashlib.sha256(model.state()).hexdigest()[:16]}", flush=True)
         between(step)
     return model
-
-
-def tell(who, step, model):
-    print(f"state {who}{step} {hashlib.sha256(model.state()).hexdigest()[:16]}", flush=True)
 
 
 def settle(prof, captures):
