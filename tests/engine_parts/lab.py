@@ -113,7 +113,6 @@ async def all_ended() -> None:
 
 
 def wait_for(condition: Any) -> None:
-    """Wait until it is so."""
     deadline = time.monotonic() + 30
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -133,7 +132,6 @@ def traces_of(run: Any, index: int) -> list[Any]:
 
 
 def opened(run: Any, artifact: Any) -> Any:
-    """Return what is in a trace."""
     return json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))
 
 
@@ -143,11 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
     server: Any
 
     def do_GET(self) -> None:
-        """Answer."""
         self._say(*self.server.answers(self.path, self.headers))
 
     def do_POST(self) -> None:
-        """Answer, and note it."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.posted.append((self.path, json.loads(body or "{}")))
         self._say(*self.server.answers(self.path, self.headers))

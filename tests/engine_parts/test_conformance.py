@@ -17,8 +17,6 @@ pytestmark = pytest.mark.slow
 
 
 class NativeTests(EngineTests):
-    """What both share."""
-
     tool_inside = "torch"
 
     @overrides("the native way asks nothing of the workers; the suites on real engines have that")
@@ -38,8 +36,6 @@ class NativeTests(EngineTests):
 
 
 class VllmTests(NativeTests):
-    """What generations of vLLM share."""
-
     plugin = Vllm
 
     @contextmanager
@@ -65,13 +61,10 @@ class TestStickyPrefix(VllmTests):
 
 
 class SglangTests(NativeTests):
-    """What generations of SGLang share."""
-
     plugin = Sglang
 
     @pytest.fixture(autouse=True)
     def _its_modules(self, _nothing_is_set):
-        """Import its modules."""
         with sglang.installed():
             yield
 

@@ -12,8 +12,6 @@ from rlprof_engine.frontend import Served, parted, watched
 
 
 class Watching(requests.Requests):
-    """Keeps the names of requests."""
-
     attribute = "open"
 
     def left(self, name, state, might_be_gone):
@@ -46,7 +44,6 @@ def _server():
 
 
 def names(answer):
-    """Return the names of the requests in an answer, in order."""
     return [json.loads(line)["id"] for line in answer["requests"].splitlines()[1:]]
 
 

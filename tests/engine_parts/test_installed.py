@@ -14,6 +14,7 @@ import rlprof_vllm._installed
 from rlprof_sglang import Sglang
 from rlprof_vllm import Vllm
 from tests.sglang_adapter import signatures as sglang_signatures
+from tests.signatures.record import number
 from tests.vllm_adapter import signatures as vllm_signatures
 
 PLUGINS = {"vllm": Vllm, "sglang": Sglang}
@@ -77,7 +78,7 @@ def test_a_release_nobody_has_read_is_warned_of(installed, engine):
     """The newest that was read is the newest in the record of releases."""
     installed(engine, "99.1.0")
 
-    newest = max(RELEASES[engine], key=sglang_signatures.number)
+    newest = max(RELEASES[engine], key=number)
     assert newest == f"{engine}=={NEWEST[engine]}"
     assert "99.1.0 is newer" in told(engine, warnings=True)["release"]
 

@@ -6,6 +6,7 @@ import pytest
 
 import rlprof
 from rlprof import Launch
+from rlprof_cli import main
 from rlprof_sglang import server_args
 
 OF = {"vllm": "vLLM's own profiler", "sglang": "SGLang's own profiler"}
@@ -19,7 +20,6 @@ def _nothing_is_set(monkeypatch):
 
 
 def launch(engine, tool="torch", **options):
-    """Launch an engine, asked of by that tool and with these options."""
     roles = {"rollout": {"engine": engine, "tool": tool}}
     config = {"steps": [1], "roles": roles, "engines": {engine: options}}
     return rlprof.launch(config, role="rollout")
@@ -84,6 +84,25 @@ def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
 
     (fault,) = raised.value.faults
     assert fault.startswith(f"config: engines.{engine}: {why.format(OF[engine])}")
+
+
+@pytest.mark.parametrize("engine", OF)
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("native", "({} in place of torch)"),
+        ("worker", "(inside it: torch)"),
+        ("auto", "(inside it: torch; without rlprof in its "),
+    ],
+)
+def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, said):
+    """The tools inside, or the engine's own profiler in their place; or what that depends on."""
+    file = tmp_path / "profile.yaml"
+    roles = f"roles: {{rollout: {{engine: {engine}}}}}\nengines: {{{engine}: {{way: {way}}}}}"
+    file.write_text(f"tool: torch\nsteps: [1]\n{roles}\n")
+
+    assert main(["check", str(file)]) == 0
+    assert f"engine {engine} {said.format(f'{OF[engine]} records')}" in capsys.readouterr().out
 
 
 def test_the_server_gets_the_same_as_arguments():

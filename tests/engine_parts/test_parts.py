@@ -22,8 +22,6 @@ def test_iterations_that_cannot_be_are_refused(asked, why):
 
 
 class Motor:
-    """Has a method, and counts nothing."""
-
     def run(self, speed):
         return speed
 

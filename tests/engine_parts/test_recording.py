@@ -13,8 +13,6 @@ from rlprof_engine.recording import Cut, Place, Recording, obeyed
 
 
 class Worker:
-    """Runs steps, and is asked things."""
-
     def run(self, batch):
         return f"ran {batch}"
 
@@ -102,15 +100,16 @@ def test_it_begins_at_once_or_with_the_first_step():
 
 
 @pytest.mark.parametrize(
-    ("word", "why"),
+    ("word", "why", "is_ended"),
     [
-        (None, "the engine was asked to asked"),
-        (lambda request: request.removesuffix(" now"), "the engine was asked to load weights"),
-        (lambda _: "", ""),
+        (None, "the engine was asked to asked", True),
+        (lambda text: text.removesuffix(" now"), "the engine was asked to load weights", True),
+        (lambda _: "", "", False),
+        (lambda _: {}["no such request"], "KeyError: 'no such request'", False),
     ],
-    ids=["by its name", "by what is asked", "by nothing"],
+    ids=["by its name", "by what is asked", "by nothing", "by what cannot be found"],
 )
-def test_a_call_ends_a_window_by_the_word_for_it(word, why):
+def test_a_call_ends_a_window_by_the_word_for_it(word, why, is_ended):
     """No word: it goes on. The call itself comes to what it always does."""
     one = Begun(word=word).ran(1)
 
@@ -118,7 +117,7 @@ def test_a_call_ends_a_window_by_the_word_for_it(word, why):
     one.ran(1)
 
     assert (answer, one.recording.why) == ("did load weights now", why)
-    assert one.follower.seen[2:] == ([why] if why else ["step 0", "pop"])
+    assert one.follower.seen[2:] == ([why] if is_ended else ["step 0", "pop"])
 
 
 def test_weights_that_come_before_the_first_step_end_nothing():
@@ -129,15 +128,6 @@ def test_weights_that_come_before_the_first_step_end_nothing():
     one.ran(1)
 
     assert (answer, one.recording.why) == ("did load weights", "")
-    assert one.follower.seen == ["step 0", "pop"]
-
-
-def test_a_word_that_cannot_be_found_ends_nothing():
-    """What asks the engine is not spoilt by who listens."""
-    one = Begun(word=lambda _: {}["no such request"]).ran(1)
-
-    assert one.worker.asked("anything") == "did anything"
-    assert one.recording.why == "KeyError: 'no such request'"
     assert one.follower.seen == ["step 0", "pop"]
 
 

@@ -28,8 +28,8 @@ def _trace(tmp_path):
     """Return a function that makes the artifact of a window with those lines."""
     capture = Capture("r1", Target("rollout"), Window(1, 2), "vllm", "h", 1)
 
-    def trace(*lines, steps=0):
-        requests.write(tmp_path, requests.text_of(10.0, 20.0, lines))
+    def trace(*lines, steps=0, dropped=0):
+        requests.write(tmp_path, requests.text_of(10.0, 20.0, lines, dropped=dropped))
         return trace_of(capture, tmp_path / requests.FILE, tmp_path, steps=steps)
 
     return trace
@@ -44,29 +44,22 @@ def test_a_window_without_requests_is_idle_only_if_the_engine_was(trace):
     assert "ran 3 steps" in unseen.note
 
 
-def test_requests_without_times_are_told(trace):
-    """A release that renames them leaves slices that show nothing."""
-    timed = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})
+WHOLE = {"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0}
+
+
+def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
+    """A release that renames times leaves slices that show nothing; dropped ones are counted."""
     untimed = trace({"id": "a", "left": 15.0, "tokens": 4}, {"id": "b", "left": None})
+    dropped = trace(WHOLE, dropped=3)
 
-    assert timed.note == ""
+    assert trace(WHOLE).note == ""
     assert untimed.note.startswith("1 requests have no times")
-
-
-def test_requests_that_were_not_kept_are_noted(tmp_path):
-    """The trace is partial then."""
-    capture = Capture("r1", Target("rollout"), Window(1, 2), "vllm", "h", 1)
-    kept = {"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0}
-    requests.write(tmp_path, requests.text_of(10.0, 20.0, [kept], dropped=3))
-
-    made = trace_of(capture, tmp_path / requests.FILE, tmp_path)
-
-    assert (made.status, made.note) == ("partial", "3 more requests were not kept")
+    assert (dropped.status, dropped.note) == ("partial", "3 more requests were not kept")
 
 
 def test_slices_lie_where_the_request_was(trace, tmp_path):
     """A window that began at 10 s is the zero of a request that was queued at 11 s."""
-    made = trace({"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0})
+    made = trace(WHOLE)
 
     with gzip.open(tmp_path / made.path) as text:
         events = json.load(text)["traceEvents"]

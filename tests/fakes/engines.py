@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
 from typing import Any
 
 import attrs
@@ -11,6 +13,35 @@ import attrs
 from rlprof import Artifact, CaptureError, Launch, Order, Ready, hookimpl
 
 calls: list[tuple[Any, ...]] = []
+
+
+class Asked:
+    """Something of a real engine's that notes how it is asked, and goes wrong at that."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        """Every call of a method, with all its arguments."""
+        self.raises: dict[str, Exception] = {}
+        """Method → what it raises."""
+        self.gates: dict[str, threading.Event] = {}
+        """Method → what it waits for."""
+
+    def called(self, method: str) -> list[dict[str, Any]]:
+        return [given for name, given in self.calls if name == method]
+
+
+def kineto(steps: list[tuple[int, str]], pid: int, rank: int) -> bytes:
+    """Write a trace of *steps*, each with its time, as torch's profiler does."""
+    zero = steps[0][0] if steps else time.time_ns()
+    events = [
+        {"ph": "X", "cat": "user_annotation", "name": name, "pid": pid, "tid": pid,
+         "ts": (at - zero) / 1000, "dur": 1.0}
+        for at, name in steps
+    ]  # fmt: skip
+    trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
+             "distributedInfo": {"backend": "gloo", "rank": rank, "pg_config": [{}]},
+             "traceEvents": events}  # fmt: skip
+    return json.dumps(trace, indent=0).encode()
 
 
 @attrs.frozen
@@ -85,7 +116,6 @@ class Guest:
 
 
 def register() -> None:
-    """Offer them in this process."""
     import rlprof
 
     rlprof.register("engine", "motor", Motor)

@@ -36,8 +36,6 @@ START_HELP = "usage: nsys start [<args>]\n" + "".join(f"\t-x, --{one}=\n" for on
 
 @dataclass(frozen=True)
 class Fake:
-    """One that is installed."""
-
     home: Path
 
     @property
@@ -73,7 +71,6 @@ def install(home: Path) -> Fake:
 
 
 def main(home_text: str, argv: list[str]) -> int:
-    """Do what nsys would, or what the faults say."""
     home = Path(home_text)
     with (home / "calls").open("a") as file:
         file.write(json.dumps(argv) + "\n")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.fakes.engines import Asked
 from tests.fakes.sglang_schedulers import Mode, Place, Scheduler, batch
 
 PROFILER = "sglang.srt.managers.scheduler_components.profiler_manager.SchedulerProfilerManager"
@@ -30,8 +30,6 @@ HookType = Enum("HookType", {"BEFORE": "before", "AFTER": "after", "AROUND": "ar
 
 @attrs.define
 class ProfileReq:
-    """A request to profile."""
-
     req_type: ProfileReqType = ProfileReqType.START_PROFILE
     output_dir: str | None = None
     start_step: int | None = None
@@ -46,8 +44,6 @@ class ProfileReq:
 
 @attrs.define
 class ProfileReqOutput:
-    """The answer to it."""
-
     success: bool
     message: str
 
@@ -69,7 +65,6 @@ class Replica:
 
     @property
     def is_dead(self) -> bool:
-        """Whether one of them has ended: the others go with it."""
         return bool(self.killed_by)
 
     def ask(self, request: Any) -> Any:
@@ -78,12 +73,10 @@ class Replica:
         return answers[0]
 
     def step(self, mode: Mode) -> None:
-        """Run a batch in all of them."""
         for scheduler in self.schedulers:
             self._alive(scheduler.run_batch, batch(mode))
 
     def states(self) -> list[Any]:
-        """Have the first of each rank of data parallelism say what it is in."""
         firsts = [
             one for one in self.schedulers if (one.part.place.tp, one.part.place.pp) == (0, 0)
         ]
@@ -99,46 +92,32 @@ class Replica:
             raise SchedulerDiedError(self.killed_by) from exc
 
 
-class TokenizerManager:
-    """The frontend."""
+class TokenizerManager(Asked):
+    """The frontend; it raises before it asks the schedulers, and waits with their answer."""
 
     def __init__(self, replica: Replica, arguments: Any) -> None:
+        super().__init__()
         self.replica, self.server_args = replica, arguments
         self.event_loop: asyncio.AbstractEventLoop | None = None
         self.rid_to_state: dict[str, Any] = {}
         self.enable_metrics = arguments.enable_metrics
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-        """Every call of a method, with all its arguments."""
-        self.raises: dict[str, Exception] = {}
-        """Method → what it raises, before it asks the schedulers."""
-        self.gates: dict[str, threading.Event] = {}
-        """Method → what its answer waits for; what asks the same way waits behind it."""
         self._queue = asyncio.Lock()
         self._answered = 0
 
     @property
     def gracefully_exit(self) -> bool:
-        """Whether the frontend has seen that a scheduler is dead."""
         return self.replica.is_dead
 
-    def called(self, method: str) -> list[dict[str, Any]]:
-        """Return the arguments of every call of *method*."""
-        return [given for name, given in self.calls if name == method]
-
     async def start_profile(self, req: ProfileReq | None = None) -> Any:
-        """Start."""
         return await self._later("start_profile", {"req": req})
 
     async def stop_profile(self) -> Any:
-        """Stop."""
         return await self._later("stop_profile", {})
 
     async def get_internal_state(self) -> Any:
-        """Say what the schedulers are in."""
         return await self._later("get_internal_state", {})
 
     def generate(self, prompt: str, tokens: int = 4) -> str:
-        """Answer; the same prompt has the same answer."""
         self._answered += 1
         name = f"r{self._answered}"
         state = self.rid_to_state[name] = self._state()
@@ -177,16 +156,13 @@ class TokenizerManager:
         return answer
 
     def _start_profile(self, req: ProfileReq) -> Any:
-        return self._told(req)
-
-    def _stop_profile(self) -> Any:
-        return self._told(STOP)
-
-    def _told(self, request: Any) -> Any:
-        answer = self.replica.ask(request)
+        answer = self.replica.ask(req)
         if not answer.success:
             raise RuntimeError(answer.message)
         return answer
+
+    def _stop_profile(self) -> Any:
+        return self._start_profile(STOP)
 
     def _get_internal_state(self) -> list[Any]:
         return self.replica.states()
@@ -205,13 +181,10 @@ class Engine:
         loops.append(self.loop)
 
     def start_profile(self, **fields: Any) -> None:
-        """Start, as its users do."""
         request = ProfileReq(**fields)
         self.loop.run_until_complete(self.tokenizer_manager.start_profile(request))
 
     def generate(self, prompt: str, tokens: int = 4) -> str:
-        """Answer, on its own loop."""
-
         async def there() -> str:
             return str(self.tokenizer_manager.generate(prompt, tokens))
 

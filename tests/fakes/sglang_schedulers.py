@@ -7,7 +7,6 @@ scheduler, and the engine with it.
 from __future__ import annotations
 
 import gzip
-import json
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
@@ -16,6 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import attrs
+
+from tests.fakes.engines import kineto
 
 RUNS = "Profiling is already in progress. Call /stop_profile first."
 RESTS = "Profiling is not in progress. Call /start_profile first."
@@ -28,11 +29,9 @@ class Mode(Enum):
     DECODE = auto()
 
     def is_prefill(self) -> bool:
-        """Whether it reads."""
         return self is Mode.EXTEND
 
     def is_decode(self) -> bool:
-        """Whether it writes."""
         return self is Mode.DECODE
 
 
@@ -63,27 +62,15 @@ class Trace:
         self.steps: list[tuple[int, str]] = []
         self.fails: dict[str, Exception] = {}
         """Method → what it raises."""
-        self._pid, self._rank = 5000 + rank, rank
-        self.is_on = True
+        self._rank, self.is_on = rank, True
 
     def stop(self) -> None:
-        """End."""
         self.is_on = False
         self._fail("stop")
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write it down."""
         self._fail("export_chrome_trace")
-        zero = self.steps[0][0] if self.steps else time.time_ns()
-        events = [
-            {"ph": "X", "cat": "user_annotation", "name": name, "pid": self._pid, "tid": self._pid,
-             "ts": (at - zero) / 1000, "dur": 1.0}
-            for at, name in self.steps
-        ]  # fmt: skip
-        trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
-                 "distributedInfo": {"backend": "gloo", "rank": self._rank},
-                 "traceEvents": events}  # fmt: skip
-        Path(path).write_bytes(gzip.compress(json.dumps(trace, indent=0).encode()))
+        Path(path).write_bytes(gzip.compress(kineto(self.steps, 5000 + self._rank, self._rank)))
 
     def _fail(self, method: str) -> None:
         if method in self.fails:
@@ -120,7 +107,6 @@ class Profiler:
         self.profile_in_progress = False  # as SGLang makes its state: on the object
 
     def _profile(self, request: Any) -> Any:
-        """Answer a request to profile."""
         if request.req_type.name == "STOP_PROFILE":
             return self._stop_profile()
         init = self._init_profile(request)
@@ -181,7 +167,6 @@ class Profiler:
         return answer()
 
     def _profile_batch_predicate(self, batch: Any) -> None:
-        """Look at a batch before it runs."""
         if self.profile_by_stage:
             self._look_at_stage(batch.forward_mode)
             return
@@ -209,7 +194,6 @@ class Profiler:
 
 
 def answer(why: str = "") -> Any:
-    """Answer as a scheduler does; *why* it refuses."""
     return SimpleNamespace(success=not why, message=why or "Succeeded")
 
 
@@ -236,7 +220,6 @@ class Scheduler:
         """Method → what a plugin has put around it."""
 
     def run_batch(self, batch: Any) -> str:
-        """Run it."""
         self.forward_ct += 1
         begun_in = self.part.torch_profiler if self.part.profile_in_progress else None
         self.part._profile_batch_predicate(batch)
@@ -249,11 +232,9 @@ class Scheduler:
         return "tokens"
 
     def answered(self, request: Any) -> Any:
-        """Answer a request to profile."""
         return self.part._profile(request)
 
     def get_internal_state(self, request: Any = None) -> Any:
-        """Say what it is in, for the frontend."""
         said = SimpleNamespace(internal_state={"last_gen_throughput": 1.0})
         after = self.around.get("get_internal_state")
         return said if after is None else after(said, self, request)
@@ -263,7 +244,6 @@ class Scheduler:
 
 
 def batch(mode: Mode, requests: int = 1) -> Any:
-    """Make a batch."""
     return SimpleNamespace(
         forward_mode=mode, reqs=[None] * requests, extend_num_tokens=4 * requests
     )

@@ -50,8 +50,6 @@ class Ranges:
 
 
 class Fake:
-    """Record calls."""
-
     Options = FakeOptions
     name = "fake"
     runs_on = "thread"
@@ -112,14 +110,10 @@ class Costly(Fake):
 
 
 class Other(Fake):
-    """A second tool, so that two can be used together."""
-
     name = "other"
 
 
 class Anywhere(Fake):
-    """A tool that may be started from any thread."""
-
     name = "anywhere"
     runs_on = "process"
 
@@ -140,7 +134,6 @@ def _misbehave(options: FakeOptions, hook: str) -> None:
 
 
 def register() -> None:
-    """Offer them all in this process."""
     import rlprof
 
     for tool in (Fake, Other, Anywhere, Costly):

@@ -12,30 +12,25 @@ import sys
 import types
 from pathlib import Path
 
+import attrs
+
 HOST, TIME = "vm", "20261122204800427"
 
 
-class _Config:
-    """The real one's, with the fields of 2.13."""
-
-    def __init__(
-        self, *, profiler_level="Level0", aic_metrics="none", l2_cache=False, mstx=False,
-        data_simplification=True, record_op_args=False, op_attr=False, gc_detect_threshold=None,
-        export_type="text", host_sys=None, mstx_domain_include=None, mstx_domain_exclude=None,
-        sys_io=False, sys_interconnection=False,
-    ):  # fmt: skip
-        self.__dict__.update({k: v for k, v in locals().items() if k != "self"})
+def _config(*switches, **fields):
+    """Make a class of configs like a release's, with these fields beside those of every release."""
+    fields |= {"profiler_level": "Level0", "aic_metrics": "none", "data_simplification": True,
+               "gc_detect_threshold": None}  # fmt: skip
+    fields |= dict.fromkeys(("l2_cache", "record_op_args", "op_attr", *switches), False)
+    known = {name: attrs.field(default=value) for name, value in fields.items()}
+    return attrs.make_class("_ExperimentalConfig", known, kw_only=True)
 
 
-class _OldConfig:
-    """The fields of 2.5."""
-
-    def __init__(
-        self, *, profiler_level="Level0", aic_metrics="none", l2_cache=False, msprof_tx=False,
-        data_simplification=True, record_op_args=False, op_attr=False, gc_detect_threshold=None,
-        export_type=None,
-    ):  # fmt: skip
-        self.__dict__.update({k: v for k, v in locals().items() if k != "self"})
+_OF_2_5 = _config("msprof_tx", export_type=None)
+_OF_2_13 = _config(
+    "mstx", "sys_io", "sys_interconnection", export_type="text", host_sys=None,
+    mstx_domain_include=None, mstx_domain_exclude=None,
+)  # fmt: skip
 
 
 class _Marks:
@@ -116,7 +111,7 @@ class FakeNpu:
 
         names = types.SimpleNamespace
         self.module.profiler = names(
-            profile=Profile, tensorboard_trace_handler=handler, _ExperimentalConfig=_Config,
+            profile=Profile, tensorboard_trace_handler=handler, _ExperimentalConfig=_OF_2_13,
             ProfilerActivity=names(CPU="CPU", NPU="NPU"),
             ProfilerAction=names(RECORD_AND_SAVE="save", NONE="none"),
             ProfilerLevel=names(
@@ -129,13 +124,12 @@ class FakeNpu:
 
     def be_old(self):
         """Have the fields and signatures of 2.5."""
-        self.module.profiler._ExperimentalConfig = _OldConfig
+        self.module.profiler._ExperimentalConfig = _OF_2_5
         del self.module.profiler.HostSystem
         self.marks.range_start = lambda message, stream=None: self.marks.calls.append(message) or 1
         self.marks.range_end = lambda number: None
 
     def install(self, monkeypatch):
-        """Stand where the real one would."""
         monkeypatch.setitem(sys.modules, "torch_npu", self.module)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import attrs
+
+from tests.fakes.engines import Asked, kineto
 
 GATE_S = 30
 """How long a method waits for a gate that nobody opens."""
@@ -54,7 +54,6 @@ class Profiler:
     """Since 0.32: whether `stop_profile` is due, though the workers may have stopped."""
 
     def start(self, profile_prefix: str | None = None, **_: Any) -> None:
-        """Begin a session; it counts no steps."""
         if self._is_session and self.is_guarded:
             raise ProfilerAlreadyActiveError("a profiling session is active")
         self._is_session = True
@@ -66,7 +65,6 @@ class Profiler:
         self._steps, self.is_active = [], True
 
     def step(self, name: str) -> None:
-        """Record a step of the engine."""
         if self.is_active:
             self._steps.append((time.time_ns(), name))
 
@@ -87,61 +85,47 @@ class Profiler:
 
     def _write(self, rank: int) -> None:
         prefix = f"{self._prefix}_" if self._prefix else ""
-        zero = time.time_ns() if not self._steps else self._steps[0][0]
-        pid = 4000 + rank
-        events = [
-            {"ph": "X", "cat": "user_annotation", "name": name, "pid": pid, "tid": pid,
-             "ts": (at - zero) / 1000, "dur": 1.0}
-            for at, name in self._steps
-        ]  # fmt: skip
-        trace = {"schemaVersion": 1, "baseTimeNanoseconds": zero, "displayTimeUnit": "ms",
-                 "distributedInfo": {"backend": "gloo", "rank": rank, "pg_config": [{}]},
-                 "traceEvents": events}  # fmt: skip
-        text = json.dumps(trace, indent=0).encode()
-        called = self.trace.format(rank=rank, pid=pid)
+        text = kineto(self._steps, 4000 + rank, rank)
+        called = self.trace.format(rank=rank)
         name = f"{prefix}{called}.{time.time_ns()}.pt.trace.json"
         if self.is_gzipped:
             name, text = f"{name}.gz", gzip.compress(text)
         Path(self.directory, name).write_bytes(text)
         if self.table:
             table = self.table.format(prefix=prefix, rank=rank)
-            Path(self.directory, table).write_text(f"{len(events)} steps\n")
+            Path(self.directory, table).write_text(f"{len(self._steps)} steps\n")
 
 
-class Stand:
+def state(name: str, prompt_len: int, wanted: int, generated: int = 0) -> Any:
+    """Make what a frontend keeps of a request."""
+    now = time.monotonic()
+    stats = SimpleNamespace(
+        arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,
+        last_token_ts=now, num_generation_tokens=generated, num_preemptions=0,
+    )  # fmt: skip
+    return SimpleNamespace(
+        request_id=name, prompt_len=prompt_len, stats=stats, max_tokens_param=wanted
+    )
+
+
+class Stand(Asked):
     """What every fake engine has behind its methods, and what a test may make of it."""
 
     def __init__(self, profiler: Profiler | None, config: Any, processor: Any) -> None:
+        super().__init__()
         self.profiler = profiler
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-        """Every call of a method, with all its arguments."""
-        self.raises: dict[str, Exception] = {}
-        """Method → what it raises."""
-        self.gates: dict[str, threading.Event] = {}
-        """Method → what it waits for, before it does anything."""
         self.is_dead = self.is_asleep = False
         self._processor = processor
         self._config = config
         self._answered = 0
 
-    def called(self, method: str) -> list[dict[str, Any]]:
-        """Return the arguments of every call of *method*."""
-        return [given for name, given in self.calls if name == method]
-
     def generate(self, prompt: str, tokens: int = 4) -> str:
-        """Answer; the same prompt has the same answer."""
         if self.is_dead:
             raise EngineDeadError("EngineCore encountered an issue")
         self._answered += 1
         name, states = f"r{self._answered}", self._processor.request_states
-        now = time.monotonic()
-        stats = SimpleNamespace(
-            arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,
-            last_token_ts=now, num_generation_tokens=0, num_preemptions=0,
-        )  # fmt: skip
-        states[name] = SimpleNamespace(
-            request_id=name, prompt_len=len(prompt), stats=stats, max_tokens_param=tokens
-        )
+        states[name] = state(name, len(prompt), tokens)
+        stats = states[name].stats
         for number in range(tokens):
             if self.profiler is not None:
                 self.profiler.step(f"execute_context_{int(not number)}(1)_generation_1(1)")

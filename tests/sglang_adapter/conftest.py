@@ -15,8 +15,6 @@ from tests.fakes.sglang_engines import SchedulerDiedError, installed, loops
 
 
 class Lab(lab.Lab):
-    """A trainer with one engine of SGLang's."""
-
     engine, died = "sglang", SchedulerDiedError
 
     def own(self):
@@ -25,7 +23,6 @@ class Lab(lab.Lab):
 
 @pytest.fixture(autouse=True)
 def _loops_are_closed():
-    """Leave no event loop behind."""
     yield
     while loops:
         loops.pop().close()

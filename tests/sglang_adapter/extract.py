@@ -7,15 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tests.signatures.sources import (
-    Function,
-    Trees,
-    class_in,
-    fields,
-    lineage,
-    members,
-    methods,
-)
+from tests.signatures.sources import Function, Trees, class_in, fields, lineage, members, methods
 
 if TYPE_CHECKING:
     from tests.signatures.record import Json

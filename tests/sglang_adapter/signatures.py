@@ -7,12 +7,11 @@ A wheel has 3 to 40 MB; a whole refresh takes minutes.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
 from tests.sglang_adapter.extract import described
-from tests.signatures.record import Json, Record
+from tests.signatures.record import Record
 
 RELEASES = (
     "sglang==0.5.18", "sglang==0.5.19", "sglang==0.5.20", "sglang==0.5.21",
@@ -21,16 +20,6 @@ RELEASES = (
 """The newest six; rlprof drives these, and later ones."""
 
 RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)
-
-
-def number(release: str) -> tuple[int, ...]:
-    """Return the number of a release: `sglang==0.5.3.post2` is (0, 5, 3, 2)."""
-    return tuple(int(word) for word in re.findall(r"\d+", release.partition("==")[2]))
-
-
-def kept() -> dict[str, Json]:
-    """Return what is known: release → its wheel, and what was read in it."""
-    return RECORD.kept()
 
 
 if __name__ == "__main__":

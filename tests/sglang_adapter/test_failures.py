@@ -29,7 +29,6 @@ SILENT = "the state of an earlier session is unknown"
 
 @pytest.fixture(name="handle")
 def _handle(modules):
-    """Return an engine."""
     return engine()
 
 

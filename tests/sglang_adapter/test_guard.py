@@ -50,22 +50,18 @@ def _later(monkeypatch):
 
 
 def start(scheduler, folder, **words):
-    """Ask it to start."""
     return scheduler.answered(ProfileReq(output_dir=str(folder), **words))
 
 
 def stop(scheduler):
-    """Ask it to stop."""
     return scheduler.answered(STOP)
 
 
 def run(scheduler, *modes):
-    """Run a batch of each."""
     return [scheduler.run_batch(batch(mode)) for mode in modes]
 
 
 def ours(folder, **words):
-    """Write the folder of a session of rlprof's."""
     said = {"native": str(folder), "skip": 0, "count": None, "longest_s": 20} | words
     return f"rlprof:{json.dumps(said)}"
 

@@ -48,7 +48,6 @@ WRONG = {
 
 
 def faults_of(options, tool="torch", **more):
-    """Return all that is said of a config with these options."""
     roles = {"rollout": {"engine": "sglang", "tool": tool}}
     config = {"steps": [1], "roles": roles, "engines": {"sglang": options}}
     config |= more

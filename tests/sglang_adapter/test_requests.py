@@ -15,7 +15,6 @@ from rlprof_sglang._requests import Requests
 
 @pytest.fixture(name="frontend")
 def _frontend():
-    """Return a TokenizerManager without requests."""
     return SimpleNamespace(rid_to_state={})
 
 

@@ -94,8 +94,7 @@ def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monke
 
 # failures.md: sglang-key
 @pytest.mark.parametrize(
-    ("host", "is_here"),
-    [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)],
+    ("host", "is_here"), [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)]
 )
 def test_a_host_is_known_to_be_this_one(host, is_here):
     """By its name, or because its address can be bound here."""

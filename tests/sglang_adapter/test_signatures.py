@@ -6,9 +6,9 @@ import pytest
 
 from rlprof_sglang import _facts, _requests
 from tests.sglang_adapter import signatures
-from tests.sglang_adapter.signatures import number
+from tests.signatures.record import number
 
-SAID = signatures.kept()
+SAID = signatures.RECORD.kept()
 every_release = pytest.mark.parametrize("release", SAID)
 ASKED = {"output_dir", "num_steps", "activities", "with_stack", "record_shapes",
          "profile_by_stage", "start_step", "merge_profiles", "profile_id"}  # fmt: skip

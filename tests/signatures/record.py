@@ -91,6 +91,11 @@ class Record(NamedTuple):
         return 1 if faults else 0
 
 
+def number(release: str) -> tuple[int, ...]:
+    """Return the number of a release: `sglang==0.5.3.post2` is (0, 5, 3, 2)."""
+    return tuple(int(word) for word in re.findall(r"\d+", release.partition("==")[2]))
+
+
 def laid_out(value: object, margin: str = "", taken: int = 0) -> str:
     """Write JSON with one line for whatever fits on it, after *taken* columns of a key."""
     flat = json.dumps(value)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 from tests.fakes.vllm_engines import Profiler, Stand
-from tests.vllm_adapter.signatures import kept
+from tests.signatures.record import number
+from tests.vllm_adapter.signatures import RECORD
 
-SAID = kept()
-"""Release → what was read in its wheel."""
+SAID = RECORD.kept()
 
 Kind = Literal["AsyncLLM", "LLM"]
 
 
 class SyncMPClient:
     """Stands for the client of an engine with processes of its own."""
-
-
-def number(release: str) -> tuple[int, int]:
-    """Return the major and minor number of a release like `vllm==0.32.0`."""
-    major, minor = re.findall(r"\d+", release.partition("==")[2])[:2]
-    return int(major), int(minor)
 
 
 def engine(
@@ -69,7 +62,6 @@ def engine(
 
 
 def _names(release: str) -> dict[str, str]:
-    """Say how the files of that release are called."""
     trace = "rank{rank}" if number(release) >= (0, 17) else "0f3a-rank-{rank}"
     if number(release) < (0, 32):
         return {"trace": trace, "table": "profiler_out_{rank}.txt"}

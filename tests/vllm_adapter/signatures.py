@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.signatures.record import Json, Record
+from tests.signatures.record import Record
 from tests.vllm_adapter.extract import described
 
 RELEASES = (
@@ -22,11 +22,6 @@ RELEASES = (
 """Both ends of each generation, and the builds for CPU that the tests run for real."""
 
 RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)
-
-
-def kept() -> dict[str, Json]:
-    """Return what is known: release → its wheel, and what was read in it."""
-    return RECORD.kept()
 
 
 if __name__ == "__main__":

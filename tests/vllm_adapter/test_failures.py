@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -15,6 +17,7 @@ from tests.engine_parts.lab import (
     notes,
     on_a_loop,
     opened,
+    serving,
     states,
     traces_of,
     wait_for,
@@ -39,13 +42,10 @@ def _traces(tmp_path, monkeypatch):
 
 @pytest.fixture(name="handle")
 def _handle(traces):
-    """Return an engine that can be recorded."""
     return engine(NEW, directory=traces, launched=QUIET)
 
 
 class Lab(lab.Lab):
-    """The trainer."""
-
     engine, died = "vllm", EngineDeadError
 
 
@@ -122,10 +122,7 @@ def test_an_engine_that_cannot_be_recorded_is_not_asked(lab, traces, has_profile
 
 
 class Opaque:
-    """A framework's own handle: nothing of the engine can be seen through it.
-
-    Its methods are no coroutines; what they return must be awaited.
-    """
+    """A framework's own handle of an engine, with no coroutines: what is returned is awaited."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -239,22 +236,28 @@ def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
     assert len(handle.called("start_profile")) == 1
 
 
-# failures.md: vllm-loop
-def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, handle):
-    """An AsyncLLM belongs to the loop its output handler runs on."""
-    seen = []
+@pytest.fixture(name="started_on")
+def _started_on(handle):
+    """Return the loops that start a profile of the engine."""
+    loops = []
 
     def look(**given):
-        seen.append(asyncio.get_running_loop())
+        loops.append(asyncio.get_running_loop())
         type(handle)._start_profile(handle, **given)
 
     handle._start_profile = look
+    return loops
+
+
+# failures.md: vllm-loop
+def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, handle, started_on):
+    """An AsyncLLM belongs to the loop its output handler runs on."""
     with on_a_loop() as loop:
         handle.output_handler = asyncio.run_coroutine_threadsafe(_task(), loop).result()
         run = lab.train(handle, steps=(1,))
 
     assert states(run) == ["whole"]
-    assert seen == [loop]
+    assert started_on == [loop]
 
 
 async def _task():
@@ -263,16 +266,9 @@ async def _task():
 
 # failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is_given):
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, started_on, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
     handle.output_handler = None
-    loops = []
-
-    def look(**given):
-        loops.append(asyncio.get_running_loop())
-        type(handle)._start_profile(handle, **given)
-
-    handle._start_profile = look
 
     async def asked():
         handle.output_handler = handle.output_handler or await _task()
@@ -287,7 +283,7 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is
     run, home = asyncio.run(main())
 
     assert states(run) == ["whole" if is_given else "failed", "whole"]
-    assert set(loops) == {home}
+    assert set(started_on) == {home}
     assert is_given or "has no event loop yet" in notes(run, 0)
 
 
@@ -341,3 +337,56 @@ def test_what_differs_from_the_launch_is_told(lab, handle, traces):
         "profiler_dir": f"the engine was launched with {traces}",
         "ranks": "vLLM's own profiler records all workers of an engine",
     }
+
+
+ROUTES = {
+    "/start_profile": {"post": {"requestBody": {"content": {}}}},
+    "/stop_profile": {"post": {}},
+    "/is_sleeping": {"get": {}},
+}
+GOT = {
+    "/openapi.json": {"paths": ROUTES},
+    "/is_sleeping": {"is_sleeping": False},
+    "/version": {"version": "0.32.0"},
+}
+REFUSALS = {
+    404: "it was launched without a profiler",
+    409: "somebody else is profiling",
+    500: 'answered 500: "not so"',
+}
+
+
+# failures.md: vllm-profiled
+@pytest.mark.parametrize("code", REFUSALS)
+def test_a_server_that_refuses_is_not_asked_to_stop(lab, code):
+    """Nothing of ours has begun: a stop would end somebody else's session. After a 500 it may."""
+
+    def answers(path, _):
+        return (code, "not so") if path == "/start_profile" else (200, GOT.get(path, {}))
+
+    with serving(answers) as server:
+        run = lab.train(server.address, steps=(1,), profiler_dir=str(lab.traces))
+
+    assert states(run) == ["failed"]
+    assert REFUSALS[code] in notes(run, 0)
+    asked = ["/start_profile", "/stop_profile"][: 2 if code == 500 else 1]
+    assert [path for path, _ in server.posted] == asked
+
+
+SILENT = """
+import socket, sys, rlprof
+silent = socket.create_server(("127.0.0.1", 0))
+limits = {"configure_timeout_s": 1, "start_timeout_s": 1, "stop_timeout_s": 1}
+config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[1], "steps": [1], "limits": limits,
+          "roles": {"rollout": {"engine": "vllm", "phases": ["rollout"], "tool": []}}}
+with rlprof.open(config, role="trainer") as prof:
+    prof.attach(f"http://127.0.0.1:{silent.getsockname()[1]}", role="rollout")
+"""
+
+
+# failures.md: engine-gone
+def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
+    """The process ends while a question to the server is still open."""
+    done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
+
+    assert done.returncode == 0

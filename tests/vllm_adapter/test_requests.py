@@ -11,31 +11,19 @@ import pytest
 
 from rlprof_engine.requests import FILE, trace_events
 from rlprof_vllm._requests import Requests
+from tests.fakes.vllm_engines import state
 
 
 @pytest.fixture(name="frontend")
 def _frontend():
-    """Return an engine's frontend without requests."""
     return SimpleNamespace(output_processor=SimpleNamespace(request_states={}))
-
-
-def begin(frontend, name, tokens=0):
-    """Have *frontend* take a request that may have 4 tokens, and has had *tokens*."""
-    now = time.monotonic()
-    stats = SimpleNamespace(
-        arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,
-        last_token_ts=now, num_generation_tokens=tokens, num_preemptions=0,
-    )  # fmt: skip
-    frontend.output_processor.request_states[name] = SimpleNamespace(
-        request_id=name, prompt_len=2, stats=stats, max_tokens_param=4
-    )
 
 
 def test_it_is_told_how_each_request_ended(frontend, tmp_path):
     """By its tokens, by its end, by being aborted, which is its end; or not at all."""
     states = frontend.output_processor.request_states
     for name, tokens in (("full", 4), ("ended", 3), ("aborted", 3), ("going on", 1)):
-        begin(frontend, name, tokens)
+        states[name] = state(name, 2, 4, tokens)
     requests = Requests(frontend)
 
     requests.start()

@@ -51,7 +51,6 @@ def _frontend():
 
 
 def told(frontend, verb, *, method=inside.METHOD):
-    """Send an order as the server's route does."""
     order = json.dumps({"verb": verb, "run": "r1", "window": "2/rollout"})
     said = json.dumps({"order": order, "requests": True})
     return asyncio.run(frontend.collective_rpc(method=method, args=(said,)))

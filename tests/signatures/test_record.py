@@ -1,0 +1,18 @@
+"""How signatures are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sglang_adapter import signatures as sglang
+from tests.signatures.record import laid_out
+from tests.vllm_adapter import signatures as vllm
+
+
+@pytest.mark.parametrize("kept", [vllm, sglang], ids=["vllm", "sglang"])
+def test_no_address_is_kept(kept):
+    """A wheel is known by its name and its checksum, wherever it comes from."""
+    text = kept.RECORD.file.read_text(encoding="utf-8")
+
+    assert "://" not in text
+    assert text == laid_out(kept.RECORD.kept()) + "\n"
