@@ -91,8 +91,6 @@ def install_tool(monkeypatch, site, *, name="rlprof-mad", text=TOOL, offers=None
 
 @attrs.frozen
 class Told:
-    """What the command said."""
-
     code: int
     text: str
     errors: str
@@ -103,7 +101,6 @@ class Told:
 
 
 def doctor(*args, wrap=(), env=None, **more):
-    """Run the command in a process of its own, behind *wrap*."""
     done = subprocess.run(
         [*wrap, sys.executable, "-m", "rlprof", "doctor", *map(str, args)],
         capture_output=True,

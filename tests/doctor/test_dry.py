@@ -31,11 +31,6 @@ def _tried(module, tmp_path):
     return try_it
 
 
-def children(marked):
-    """List the processes of this test that have *marked* in their command line."""
-    return processes(marked, env=os.environ["PYTEST_CURRENT_TEST"])
-
-
 def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, module):
     """A whole window is ok: events, files, the time of each hook; the caller imports no plugin."""
     (line,) = tried({})
@@ -66,17 +61,30 @@ def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, 
         assert "/rlprof_mad.py:" in lines[0]
 
 
-@pytest.mark.parametrize("how", ["hang", "hold"])
-def test_a_hang_is_a_finding_after_the_deadline(tried, tmp_path, how):
+@pytest.mark.parametrize(
+    ("goes", "said", "where"),
+    [
+        (
+            "start:hang",
+            "its dry window did not return within 4 s in misbehave (",
+            "), in its start; ",
+        ),
+        (
+            "start:hold",
+            "its dry window did not return within 4 s in misbehave (",
+            "), in its start; ",
+        ),
+        ("export:hang", "failed: ", "export"),
+    ],
+)
+def test_a_hang_is_a_finding_and_leaves_no_process_behind(tried, tmp_path, goes, said, where):
     """A hook that never returns, with the interpreter's lock or without, is told with its line."""
-    (line,) = tried({"goes": f"start:{how}"}, timeout_s=4)
+    line, *more = tried({"goes": goes}, timeout_s=6 if goes == "export:hang" else 4)
 
-    assert line.startswith(
-        "BAD tool mad of actor: its dry window did not return within 4 s in misbehave ("
-    )
-    assert "rlprof_mad.py:" in line
-    assert "), in its start; " in line
-    assert children(str(tmp_path)) == []
+    assert line.startswith(f"BAD tool mad of actor: {said}")
+    assert where in line
+    assert goes == "export:hang" or ("rlprof_mad.py:" in line and not more)
+    assert processes(str(tmp_path), env=os.environ["PYTEST_CURRENT_TEST"]) == []
 
 
 def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
@@ -90,15 +98,6 @@ def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
 
     assert lines[0].startswith("BAD tool anywhere: failed: ")
     assert "start was not answered within start_timeout_s 0.5" in lines[0]
-
-
-def test_a_hang_in_export_leaves_no_process_behind(tried, tmp_path):
-    """The helper process of a run outlives its parent; a dry window's does not."""
-    lines = tried({"goes": "export:hang"}, timeout_s=6)
-
-    assert lines[0].startswith("BAD tool mad of actor: failed: ")
-    assert "export" in lines[0]
-    assert children(str(tmp_path)) == []
 
 
 def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried):
@@ -115,12 +114,10 @@ def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
     """`unsupported` is BAD for an option that is given, a warning for a default."""
     lines = tried({"goes": "unsupported", "level": 2})
 
+    cure = "remove it from the options, or run where it is available"
     assert lines[0].startswith("ok tool mad of actor: recorded")
     assert lines[1:] == [
-        (
-            "BAD tool mad of actor: level: there is one level here; remove it from the options, or "
-            "run where it is available"
-        ),
+        f"BAD tool mad of actor: level: there is one level here; {cure}",
         "warn tool mad of actor: colour: it is grey here",
     ]
 

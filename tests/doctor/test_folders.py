@@ -69,12 +69,8 @@ def test_a_scratch_others_may_write_to_is_refused(tmp_path):
 
     (found,) = look_at_scratch(str(tmp_path))
 
-    assert lines([found]) == [
-        (
-            f"BAD scratch_dir {tmp_path}: others may write to {home.name} in it; "
-            "remove it, or name another scratch_dir"
-        )
-    ]
+    why = f"others may write to {home.name} in it; remove it, or name another scratch_dir"
+    assert lines([found]) == [f"BAD scratch_dir {tmp_path}: {why}"]
 
 
 def test_a_tmpdir_that_is_passed_over_is_named(tmp_path, monkeypatch):

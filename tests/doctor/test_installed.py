@@ -38,11 +38,7 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("requirement", "does"),
-    [
-        ("rlprof>=0.1,<0.2", True),
-        ("rlprof~=0.1.0", True),
-        ("rlprof>=0.2", False),
-    ],
+    [("rlprof>=0.1,<0.2", True), ("rlprof~=0.1.0", True), ("rlprof>=0.2", False)],
 )
 def test_ranges_of_versions_are_read(requirement, does):
     """What a distribution asks of core is compared; what cannot be read is let pass."""
@@ -58,12 +54,8 @@ def test_a_plugin_for_another_core_is_named(tmp_path, monkeypatch):
 
     found = [str(one) for one in look_at_plugins({"old"}, 30)]
 
-    assert found == [
-        (
-            f"tool old: needs rlprof>=9,<10, but this is rlprof {CORE}; "
-            "install versions that fit each other"
-        )
-    ]
+    cure = "install versions that fit each other"
+    assert found == [f"tool old: needs rlprof>=9,<10, but this is rlprof {CORE}; {cure}"]
 
 
 @pytest.mark.slow

@@ -91,12 +91,9 @@ def test_a_torch_profiler_that_runs_is_named():
         during = [found for found in findings() if found.level == "BAD"]
     after = [found for found in findings() if found.level == "BAD"]
 
-    assert [str(found) for found in during] == [
-        (
-            "process: a torch profiler is running in it, so that no window of torch can open; "
-            "stop it before rlprof records (two lose both traces)"
-        )
-    ]
+    why = "a torch profiler is running in it, so that no window of torch can open"
+    cure = "stop it before rlprof records (two lose both traces)"
+    assert [str(found) for found in during] == [f"process: {why}; {cure}"]
     assert after == []
 
 

@@ -54,12 +54,8 @@ def test_an_environment_without_torch_is_named(site, file):
     told = doctor(file)
 
     assert told.code == 1
-    assert told["BAD"] == [
-        (
-            "tool torch of actor: failed: torch: cannot be imported: No module named 'torch'; "
-            "install torch in this environment"
-        )
-    ]
+    why = "cannot be imported: No module named 'torch'; install torch in this environment"
+    assert told["BAD"] == [f"tool torch of actor: failed: torch: {why}"]
 
 
 def test_an_extension_that_breaks_torch_is_named_with_the_way_out(site, file, monkeypatch):

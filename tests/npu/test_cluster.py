@@ -30,10 +30,7 @@ def joined(run, target, kept=KEPT):
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_role_has_a_folder_of_its_own(tmp_path, monkeypatch, has_links):
-    """What an analysis of a cluster reads lies there under the rank's own name.
-
-    It takes no space, unless the file system knows no hard links.
-    """
+    """What msprof-analyze reads lies there by the rank's name, hard-linked where that works."""
 
     def refuse(*_):
         raise OSError(errno.EPERM, "hard links are not known here")
@@ -60,10 +57,7 @@ def test_a_role_has_a_folder_of_its_own(tmp_path, monkeypatch, has_links):
     ids=["replica", "raw data"],
 )
 def test_what_has_its_place_stays_there(tmp_path, target, kept, folder):
-    """A replica has its folder already, and raw data that nobody has analysed lie in the window's.
-
-    The command names it.
-    """
+    """The command names the folder of a replica, or that of the window for raw data."""
     found = joined(tmp_path, target, kept)
 
     assert found == (f"msprof-analyze cluster -d {{run}}/{folder}", "")

@@ -17,10 +17,6 @@ from tests.fakes.torch_npu import analysed
 torch = pytest.mark.slow
 
 
-def notes(home):
-    return json.loads((home.raw / "npu.json").read_text())
-
-
 # failures.md: npu-missing
 @torch
 def test_a_missing_cann_is_one_sentence(tmp_path, monkeypatch):
@@ -119,7 +115,7 @@ def test_a_window_that_lacks_something_is_partial(library, home, lack, said):
 
     found = home.export()
 
-    assert notes(home)["missing"] == [said]
+    assert json.loads((home.raw / "npu.json").read_text())["missing"] == [said]
     assert {one.status for one in found} == {"partial"}
     assert found[0].note.startswith(said)
 

@@ -12,16 +12,7 @@ import pytest
 from rlprof_nsys._sqlite import UnreadableError
 from rlprof_nsys._trace import write_trace
 from tests.nsys import database as made_of
-from tests.nsys.database import (
-    API,
-    KERNEL,
-    NVTX,
-    OSRT,
-    OTHER_PID,
-    PID,
-    Database,
-    global_tid,
-)
+from tests.nsys.database import API, KERNEL, NVTX, OSRT, OTHER_PID, PID, Database, global_tid
 from tests.perfetto_engine import query_all, summary
 
 
@@ -153,9 +144,7 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
     ]
     kernel = {**size, "registersPerThread": 32, "staticSharedMemory": 0,
               "dynamicSharedMemory": 1024, **where, "correlation": 5}  # fmt: skip
-    assert shown(found, "kernel") == [
-        ("X", "void gemm<float, 4>(float const*)", 1.0, 2.5, kernel),
-    ]
+    assert shown(found, "kernel") == [("X", "void gemm<float, 4>(float const*)", 1.0, 2.5, kernel)]
     copy = {"copyKind": "Host-to-Device", "bytes": 4096, "srcKind": "Pageable"}
     assert shown(found, "gpu_memcpy") == [
         ("X", "Memcpy Host-to-Device", 4.0, 0.1,

@@ -32,13 +32,11 @@ TAKEN = "step_000003/rollout for rollout replica 0 worker 0"
 
 @pytest.fixture(name="own")
 def _own(tmp_path):
-    """The launcher's folder."""
     return str(tmp_path / "own")
 
 
 @pytest.fixture(name="guest")
 def _guest(tmp_path):
-    """The folder of a process that joins."""
     guest = tmp_path / "guest"
     guest.mkdir()
     return guest
@@ -46,7 +44,6 @@ def _guest(tmp_path):
 
 @pytest.fixture(name="other")
 def _other():
-    """Another process of the session."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         yield process
         process.kill()
@@ -165,7 +162,6 @@ def _shared(nsys, folder):
 
 
 def names(out):
-    """Return what the events in the trace below *out* are called."""
     (file,) = out.glob("*.trace.json.gz")
     with gzip.open(file) as stream:
         return [e["name"] for e in json.load(stream)["traceEvents"] if e["ph"] == "X"]

@@ -26,7 +26,6 @@ def start(hooks, folder):
 
 
 def record(hooks, folder):
-    """Record one window with three ranges in it."""
     ranges = start(hooks, folder)
     for step in range(3):
         ranges.push("update", {"step": step, "occurrence": 0})

@@ -9,8 +9,6 @@ from pathlib import Path
 
 
 class Actor:
-    """A rank that counts."""
-
     def update(self) -> float:
         return sum(number**0.5 for number in range(10_000))
 

@@ -53,7 +53,6 @@ for line in sys.stdin:
 
 
 def recorded(nsys, home, count):
-    """Record windows of a program; return the folder of each."""
     (home / "program.py").write_text(PROGRAM)
     folders = [home / f"raw{number}" for number in range(count)]
     with launched(nsys, home / "program.py", home, "nvtx,osrt,cuda") as program:

@@ -18,7 +18,6 @@ from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span
 
 
 def refuse_duplicates(pairs):
-    """Refuse a key that an object has twice."""
     keys = [key for key, _ in pairs]
     assert len(set(keys)) == len(keys), f"twice the same key: {keys}"
     return dict(pairs)
@@ -102,9 +101,7 @@ def test_every_layout_gives_the_same(run, tmp_path, layout):
 
 
 HOSTILE = kineto(
-    span("plain", 0),
-    span('say "hi"', 1),
-    span("ü", 2, args='"Concrete Inputs": ["a "b" c", NaN]'),
+    span("plain", 0), span('say "hi"', 1), span("ü", 2, args='"Concrete Inputs": ["a "b" c", NaN]')
 )
 
 

@@ -44,7 +44,6 @@ def _config(tmp_path):
 
 
 def strict(path):
-    """Read a trace as strict JSON."""
     with gzip.open(path) as file:
         return json.load(file, parse_constant=pytest.fail)
 

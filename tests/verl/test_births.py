@@ -37,7 +37,6 @@ class RayWorkerGroup:
 
 @pytest.fixture(name="_verl", autouse=True)
 def _stand_in(monkeypatch):
-    """Have verl's module hold the class above."""
     name = "verl.single_controller.ray.base"
     monkeypatch.setitem(sys.modules, name, SimpleNamespace(RayWorkerGroup=RayWorkerGroup))
 

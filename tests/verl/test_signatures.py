@@ -7,6 +7,8 @@ import pytest
 from tests.verl import signatures
 
 KEPT = signatures.RECORD.kept()
+HOOKS = ("on_step_begin", "on_sample_begin", "on_sample_end", "on_step_end")
+"""Those that are overridden without arguments."""
 
 
 @pytest.mark.parametrize("release", KEPT)
@@ -20,14 +22,7 @@ def test_a_verl_has_every_name_that_is_used(release):
         assert list(signatures.ATTRIBUTES[kind][1]) == said[f"{kind}.attributes"]
     for name in ("RolloutReplica", "AgentLoopManager", "vLLMHttpServer", "SGLangHttpServer"):
         assert list(signatures.ATTRIBUTES[name][1]) == said[f"{name}.attributes"]
+    for hook in HOOKS if release != "verl==0.8.0" else ():
+        assert said["PPOTrainer"][hook] == f"def {hook}(self)"
     assert said["LLMServerManager"] == {"get_replicas": "def get_replicas(self)"}
     assert said["rollout_trace"] == ["rollout_trace_attr", "rollout_trace_op"]
-
-
-def test_hooks_without_arguments_have_none():
-    """The trainer's hooks that are overridden without arguments take none in any release."""
-    hooks = ("on_step_begin", "on_sample_begin", "on_sample_end", "on_step_end")
-
-    for release, said in KEPT.items():
-        for hook in hooks if release != "verl==0.8.0" else ():
-            assert said["PPOTrainer"][hook] == f"def {hook}(self)"

@@ -125,7 +125,6 @@ def spans_of(run, kind):
 
 
 def the_run(tmp_path):
-    """Read the only run."""
     (folder,) = (tmp_path / "runs").iterdir()
     return rlprof.read(folder)
 

@@ -14,13 +14,10 @@ from rlprof_verl._trajectories import note
 
 @contextlib.contextmanager
 def rollout_trace_attr(sample_index=None, step=None, rollout_n=None, validate=False, **_):
-    """Mark a trajectory, as verl does."""
     yield
 
 
 class AgentLoopWorker:
-    """Runs trajectories, and computes their rewards."""
-
     def __init__(self, mark):
         self.mark = mark
 

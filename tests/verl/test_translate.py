@@ -19,7 +19,6 @@ SPANS = {"ranks": "all", "tool": []}
 
 
 def translated(*overrides):
-    """Translate what verl composes, with these overrides."""
     return translate(files.read(COMPOSED, ["global_profiler.tool=rlprof", *overrides]))
 
 
@@ -61,10 +60,11 @@ def test_three_keys_record_workers_and_replicas():
     assert checked(found)[0].roles["actor"].ranks == (0,)
 
 
-def test_without_discrete_a_window_is_a_step():
+@pytest.mark.parametrize("ranks", ["all_ranks=true", "ranks=all"])
+def test_without_discrete_a_window_is_a_step(ranks):
     """As verl: all phases of a step share one file, and steps in a row; rollouts are recorded."""
     config = translated(
-        f"{ACTOR}.enable=true", f"{ACTOR}.all_ranks=true",
+        f"{ACTOR}.enable=true", f"{ACTOR}.{ranks}",
         "global_profiler.profile_continuous_steps=true",
     ).config  # fmt: skip
 
@@ -100,13 +100,6 @@ def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
     assert found.config["roles"]["actor"]["options"] == {"torch": {"contents": ["cpu"]}}
     assert "torch" not in found.config["roles"]["rollout"].get("options", {})
     assert found.config["mode"] == "discrete"
-
-
-def test_all_ranks_may_be_said_in_one_word():
-    """As the message about wrong ranks advises."""
-    roles = translated(f"{ACTOR}.enable=true", f"{ACTOR}.ranks=all").config["roles"]
-
-    assert roles["actor"]["ranks"] == "all"
 
 
 def test_own_keys_go_over_those_of_verl():

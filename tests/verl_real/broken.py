@@ -15,16 +15,12 @@ hangs = broken:Hangs
 
 
 class NoStart:
-    """Raise in start."""
-
     @hookimpl
     def start(self):
         raise RuntimeError("start went wrong")
 
 
 class NoStop:
-    """Raise in stop."""
-
     @hookimpl
     def start(self):
         """Begin nothing."""
@@ -35,8 +31,6 @@ class NoStop:
 
 
 class Hangs:
-    """Never return from start."""
-
     @hookimpl
     def configure(self, place):
         """Record the process, so that the step can stop waiting."""

@@ -22,7 +22,6 @@ HANGING = ["hangs"]
 
 @pytest.fixture(name="bare", scope="module")
 def _bare(tmp_path_factory):
-    """Train without any plugin."""
     trained = train("bare", tmp_path_factory.mktemp("bare"), STEPS)
     assert trained.code == 0, trained.log[-4000:]
     assert len(trained.steps) == STEPS

@@ -53,7 +53,6 @@ class Shift:
 
 
 def shifts(one: Trained) -> dict[int, Shift]:
-    """Return the shift of each step."""
     spans = [] if one.run is None else list(one.run.spans())
     found = {}
     for step, data in one.steps.items():

@@ -16,7 +16,6 @@ PHASES = ("old_log_prob", "ref", "update_actor", "update_weights")
 
 
 def events(run, capture):
-    """Return the events of a capture's trace."""
     (trace,) = [one for one in capture.artifacts if one.kind == "trace"]
     with gzip.open(run.path / trace.path) as file:
         return json.load(file)["traceEvents"]

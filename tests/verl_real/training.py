@@ -35,8 +35,6 @@ RECORDED = (
 
 @attrs.frozen
 class Way:
-    """A way to train."""
-
     overrides: tuple[str, ...] = ()
     variables: Mapping[str, str] = attrs.field(factory=dict)
     attached: int = 0
@@ -62,8 +60,6 @@ _OF_TIME = re.compile(r"timing|perf/|mfu|memory|throughput|generate_sequences|co
 
 @attrs.frozen
 class Trained:
-    """What a loop has left."""
-
     code: int
     log: str
     steps: dict[int, dict[str, float]]
@@ -75,7 +71,6 @@ class Trained:
     """The exit code of the second shell; None: there was none."""
 
     def numbers(self) -> dict[int, dict[str, float]]:
-        """Return what verl logs, without times."""
         return {
             step: {key: value for key, value in data.items() if not _OF_TIME.search(key)}
             for step, data in self.steps.items()
@@ -115,7 +110,6 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
 
 
 def left(home: Path, code: int, shell: int | None = None) -> Trained:
-    """Read what a loop has left in *home*."""
     logged = [json.loads(line) for line in _lines(home / "metrics.jsonl")]
     runs = list((home / "runs").glob("[!.]*")) if (home / "runs").is_dir() else []
     updates = zip(*(_lines(file) for file in home.glob("weights-*")), strict=False)

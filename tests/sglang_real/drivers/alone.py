@@ -93,7 +93,6 @@ async def somebody_else(manager):
 
 
 async def weights(manager):
-    """Load weights in the midst of a window."""
     from sglang.srt.managers.io_struct import UpdateWeightFromDiskReqInput
 
     asked = UpdateWeightFromDiskReqInput(model_path=ARGUMENTS["model"], load_format="auto")

@@ -23,7 +23,6 @@ def main():
 
 
 def rollouts(name, url, **options):
-    """Record two rollouts."""
     with session(name, url, **options) as prof:
         for step in prof.steps((1, 2)):
             with prof.phase("rollout"):
@@ -43,7 +42,6 @@ def dies(url, process):
 
 
 def kill(process):
-    """Kill it with all its processes."""
     import psutil
 
     for one in [*psutil.Process(process.pid).children(recursive=True), process]:

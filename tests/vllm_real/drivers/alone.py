@@ -6,15 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import rlprof
-from tests.vllm_real.drive import (
-    EXTENSION,
-    async_engine,
-    batch,
-    config,
-    generate,
-    run,
-    told,
-)
+from tests.vllm_real.drive import EXTENSION, async_engine, batch, config, generate, run, told
 
 LENGTHS = {1: [6], 2: [9, 3], 3: [4, 4, 4], 4: [12], 5: [5, 7], 6: [8]}
 """By step: how many tokens each request gets."""

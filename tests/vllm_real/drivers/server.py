@@ -21,7 +21,6 @@ FLAGS = (
 
 
 def generate(url, tokens):
-    """Have one request answered; return how many tokens came."""
     body = {
         "model": ARGUMENTS["model"],
         "prompt": "hello",
@@ -32,7 +31,6 @@ def generate(url, tokens):
 
 
 def windows(url, name, chosen, lengths):
-    """Record a step for each of *lengths*."""
     with rlprof.open(chosen, role="driver") as prof:
         prof.attach(url, role="rollout")
         for step in prof.steps(range(1, len(lengths) + 1)):
@@ -42,7 +40,6 @@ def windows(url, name, chosen, lengths):
 
 
 def dies(url, server):
-    """Lose the server in a window."""
     done = []
     with rlprof.open(config(vllm={"way": "native"}), role="driver") as prof:
         prof.attach(url, role="rollout")

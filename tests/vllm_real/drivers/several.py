@@ -7,7 +7,6 @@ from tests.vllm_real.drive import ARGUMENTS, EXTENSION, async_engine, batch, con
 
 
 async def recorded(engine, name, chosen, ranks=None):
-    """Record one step."""
     with rlprof.open(chosen, role="driver") as prof:
         prof.attach(engine, role="rollout", replica=1, ranks=ranks, world_size=8)
         for _ in prof.steps([1]):

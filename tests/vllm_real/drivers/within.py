@@ -15,7 +15,6 @@ from tests.vllm_real.tiny import SMALL, TABLE
 
 
 def generate(llm, *lengths):
-    """Have requests answered; return how many tokens came for each."""
     from vllm import SamplingParams
 
     prompts = [{"prompt_token_ids": [1, 5 + n, 6]} for n in range(len(lengths))]
