@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,10 +37,7 @@ class Lab:
         self, handle: Any, *, inside: Any = None, before: Any = None, steps: Any = (1, 2, 3),
         limits: Any = None, tool: Any = (), ranks: Any = None, loop: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
-        """Train, with a rollout in each step; return the run that was left.
-
-        *before* and *inside* are called with the step, before its rollout and in the midst of it.
-        """
+        """Train; call *before* and *inside* with the step, before and amid its rollout."""
         options = self.own() | options
         config = self._config(steps, tool, {k: v for k, v in options.items() if v is not None})
         config["limits"] = {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {})
@@ -110,12 +106,6 @@ async def all_ended() -> None:
         task.cancel()
     if others:
         await asyncio.wait(others)
-
-
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + 30
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
 
 
 def states(run: Any) -> list[str]:

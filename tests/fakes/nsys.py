@@ -1,8 +1,4 @@
-"""A stand-in for Nsight Systems: its words and its states, none of its recording.
-
-It keeps its calls in `calls`, and sessions as files; a session lives as long as its `launch`. It
-exports the file `database`, if there is one.
-"""
+"""A stand-in for Nsight Systems: its words and states, and the file `database` as its export."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends go wrong where they are told to.
-
-The schedulers behind them are real enough to die. `tests/sglang_adapter/test_signatures.py` holds
-that the names and signatures are those of each release.
-"""
+"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends go wrong where they are told to."""
 
 from __future__ import annotations
 

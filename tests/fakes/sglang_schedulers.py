@@ -1,8 +1,4 @@
-"""Schedulers that profile as SGLang's do: what they believe, what they write, and what ends them.
-
-There is no model: a forward step is a name in the trace. What raises here would end SGLang's
-scheduler, and the engine with it.
-"""
+"""Schedulers that profile as SGLang's do: what raises here would end one, and its engine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A thin torch_npu: the calls our tool makes, and the files the real one leaves of the host.
-
-It records nothing; `FRAMEWORK` holds text, and `analysed` writes what an analysis would make of it.
-The behaviour that bites is the real one's: nothing is raised, and a handler sets where all goes.
-"""
+"""A thin torch_npu: it records nothing and raises nothing; a handler sets where all goes."""
 
 from __future__ import annotations
 

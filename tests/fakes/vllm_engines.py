@@ -1,14 +1,11 @@
-"""Engines that profile as vLLM does, generation by generation, and go wrong where they are told to.
-
-There is no model: a generated token is a step of the profiler. The methods have no signatures of
-their own; `tests/vllm_adapter/generations.py` gives them those of a release.
-"""
+"""Engines that profile as vLLM does, by generation; a token is a step of the profiler."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +13,6 @@ from typing import Any
 import attrs
 
 from tests.fakes.engines import Asked, kineto
-
-GATE_S = 30
-"""How long a method waits for a gate that nobody opens."""
 
 
 class EngineDeadError(Exception):
@@ -70,18 +64,12 @@ class Profiler:
 
     def stop(self) -> None:
         """End the session; where none is, nothing happens."""
-        self._is_session = False
-        if self.is_active:
-            self._finish()
-
-    def _finish(self) -> None:
-        self.is_active = False
-        try:
+        was_active, self.is_active, self._is_session = self.is_active, False, False
+        workers = self.workers if self.writes is None else self.writes
+        with suppress(OSError):  # a warning in a worker's log is all that vLLM says
             Path(self.directory).mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return  # a warning in a worker's log is all that vLLM says
-        for rank in range(self.workers if self.writes is None else self.writes):
-            self._write(rank)
+            for rank in range(workers if was_active else 0):
+                self._write(rank)
 
     def _write(self, rank: int) -> None:
         prefix = f"{self._prefix}_" if self._prefix else ""
@@ -151,7 +139,7 @@ class Stand(Asked):
         given = {name: value for name, value in given.items() if name != "self"}
         self.calls.append((method, given))
         if method in self.gates and not waited:
-            self.gates[method].wait(GATE_S)
+            self.gates[method].wait(30)
         if method in self.raises:
             raise self.raises[method]
         if self.is_dead:

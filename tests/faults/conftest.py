@@ -10,8 +10,6 @@ from tests.core.distributions import offer
 from tests.faults import processes
 from tests.faults.harness import Lab
 
-AT_ONCE = 4
-
 OFFERS = """
 [rlprof.tools]
 faulty = faulty:Faulty
@@ -49,7 +47,7 @@ def _run_ahead(request, tmp_path_factory, _launcher):
             processes.end_all(home)
 
     items = [item for item in request.session.items if "lab" in item.fixturenames]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(4) as pool:
         yield {
             item.nodeid: pool.submit(run, item, tmp_path_factory.mktemp("lab")) for item in items
         }

@@ -72,11 +72,9 @@ class Lab:
         return Ended(code, child.out.read_text(), child.err.read_text())
 
     def both(self, script, *, model="torch", env=None, act=None, cut=None, **config):
-        """Run *script* without rlprof and with it, and check that training saw no difference.
+        """Run *script* without rlprof, once for all tests, and with it: training is the same.
 
-        How a script ends without rlprof, and unhindered, is found out once for all tests. *act*
-        may do to each child what it likes. *cut* says after how many steps the fault ends the
-        child with rlprof and no other: then *act* is for that one.
+        *cut*: the steps after which the fault ends the child with rlprof, for which *act* is then.
         """
         untouched = None if cut is not None else act
         ended = self._launcher.ended.get(_key(script, model, env)) if untouched is None else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
+import queue
 import signal
 import subprocess
 import sys
@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import attrs
+
+from tests.waiting import wait_until
 
 CHILD = Path(__file__).with_name("child")
 ENGINE = CHILD.parents[2] / "examples/third_party_engine/src"
@@ -77,59 +79,40 @@ class _Zygote:
 
     def __init__(self, env, path) -> None:
         self._path = path
-        self._codes = {}
+        self._started, self._codes = queue.Queue(), {}
         self._lock = threading.Lock()
-        self._heard = b""
         self._process = subprocess.Popen(
             [sys.executable, str(CHILD / "zygote.py")], env=env,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self._listener = threading.Thread(target=self._listen)
+        self._listener.start()
 
     def start(self, script, env, out, err) -> int:
         order = {"script": str(script), "env": env, "path": self._path}
         order |= {"out": str(out), "err": str(err)}
         with self._lock:
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.write(f"{json.dumps(order)}\n")
             self._process.stdin.flush()
-            while (pid := self._hear(60)) is None:
-                pass
-            return pid
+            return self._started.get(timeout=60)
 
     def wait(self, pid, bound_s) -> int:
-        deadline = time.monotonic() + bound_s
-        while pid not in self._codes:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"process {pid} did not end within {bound_s:g} s")
-            with self._lock:
-                while self._says_something():
-                    self._hear(0)
-            time.sleep(0.02)
+        wait_until(lambda: pid in self._codes, f"the end of process {pid}", bound_s)
         return self._codes[pid]
 
     def close(self) -> None:
         self._process.stdin.close()
         self._process.wait(10)
+        self._listener.join()
         self._process.stdout.close()
 
-    def _hear(self, bound_s):
-        """Read a line: return the process it says was started, note down one that ended."""
-        while b"\n" not in self._heard:
-            if not self._says_something(bound_s):
-                raise TimeoutError(f"no process was started within {bound_s:g} s")
-            heard = os.read(self._process.stdout.fileno(), 1 << 16)  # often several lines
-            if not heard:
-                raise RuntimeError("the process that starts the others has ended")
-            self._heard += heard
-        told, _, self._heard = self._heard.partition(b"\n")
-        line = json.loads(told)
-        if "ended" in line:
-            self._codes[line["ended"]] = line["code"]
-        return line.get("started")
-
-    def _says_something(self, bound_s=0):
-        return b"\n" in self._heard or bool(
-            select.select([self._process.stdout], [], [], bound_s)[0]
-        )
+    def _listen(self) -> None:
+        for line in self._process.stdout:
+            said = json.loads(line)
+            if "ended" in said:
+                self._codes[said["ended"]] = said["code"]
+            else:
+                self._started.put(said["started"])
 
 
 def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:

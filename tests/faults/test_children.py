@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}
-ONE_RUN = {"RLPROF_RUN_ID": "family"}
 
 
 # failures.md: children
@@ -30,7 +29,10 @@ with open_session() as prof:
     assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
 
 
-REAPER = """
+# failures.md: all-whole
+def test_training_that_waits_for_any_child(lab):
+    """It is given the process of an export, and its handler is called: nothing is lost by that."""
+    script = """
 def reap(step):
     while step == 1 and prof.run_dir is not None:
         try:
@@ -48,12 +50,7 @@ with open_session() as prof:
     train(prof, between=reap)
 assert ended or prof.run_dir is None
 """
-
-
-# failures.md: all-whole
-def test_training_that_waits_for_any_child(lab):
-    """It is given the process of an export, and its handler is called: nothing is lost by that."""
-    told = lab.both(REAPER, model="floats")
+    told = lab.both(script, model="floats")
 
     told.assert_all_whole("faulty")
 
@@ -79,7 +76,7 @@ if __name__ == "__main__":
         print("state child code", child.exitcode, flush=True)
         train(prof, steps=(3, 4, 5), model=model)
 """
-    told = lab.both(script, model="floats", env=ONE_RUN, **ROLES)
+    told = lab.both(script, model="floats", env={"RLPROF_RUN_ID": "family"}, **ROLES)
 
     assert "state child code 3" in told.real.states
     assert sorted(told.captures) == sorted(

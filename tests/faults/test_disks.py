@@ -47,7 +47,10 @@ def test_a_disk_that_stays_full_keeps_what_it_has(lab):
     assert len([line for line in told.log if "File too large" in line]) == 1
 
 
-FILLED = """
+# failures.md: disk-full
+def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
+    """Those before are whole; of each later one it is said that there was no space."""
+    script = """
 def fill():
     settle(prof, 1)
     with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
@@ -59,13 +62,8 @@ with open_session() as prof:
     train(prof, between=lambda step: step == 1 and fill())
 os.unlink(filler)
 """
-
-
-# failures.md: disk-full
-def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
-    """Those before are whole; of each later one it is said that there was no space."""
     with disks.tmpfs(lab.scratch, "size=256k"):
-        told = lab.both(FILLED, tool="faulty", env={"FAULTS_DISK": str(lab.scratch)})
+        told = lab.both(script, tool="faulty", env={"FAULTS_DISK": str(lab.scratch)})
 
     reason = "OSError: [Errno 28] No space left on device"
     assert told.captures == rows(["faulty"], "faulty", ["whole", "failed", "failed"])

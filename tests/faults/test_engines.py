@@ -71,7 +71,10 @@ def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab):
     assert told.log[0].startswith("moody.stop: ")
 
 
-DIES = """
+# failures.md: engine-gone
+def test_an_engine_that_was_born_again_is_recorded_again(lab):
+    """Attached anew after it was killed in a window, it takes the old one's place."""
+    script = """
 from mini_engine import Engine
 
 def rollout(step):
@@ -95,12 +98,7 @@ with open_session(role="actor") as prof:
     train(prof, rollout=rollout, between=between)
 engine.close()
 """
-
-
-# failures.md: engine-gone
-def test_an_engine_that_was_born_again_is_recorded_again(lab):
-    """Attached anew after it was killed in a window, it takes the old one's place."""
-    told = lab.both(DIES, model="floats", **given("mini"))
+    told = lab.both(script, model="floats", **given("mini"))
 
     assert told.captures == rows(["whole", "failed", "whole"], "mini")
     assert told.processes == ["actor 0/1 ended"]

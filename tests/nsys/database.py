@@ -1,8 +1,4 @@
-"""What `nsys export -t sqlite` writes, made by hand: here no GPU records kernels.
-
-Tables and columns are those of 2023.4.4, as `nsys export --lazy=false` has them:
-`tests/nsys_real/test_export.py` compares them with the program's own.
-"""
+"""What `nsys export -t sqlite` of 2023.4.4 writes, made by hand; tests/nsys_real compares it."""
 
 from __future__ import annotations
 

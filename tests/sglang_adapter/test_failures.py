@@ -16,14 +16,12 @@ from tests.engine_parts.lab import (
     opened,
     states,
     traces_of,
-    wait_for,
 )
 from tests.fakes.sglang_engines import engine, manager
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
-FOUR = ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
-"""The forward steps of one answer."""
 SILENT = "the state of an earlier session is unknown"
 
 
@@ -120,9 +118,9 @@ def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
 
         run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
         gate.set()
-        wait_for(lambda: handle.called("stop_profile"))
+        wait_until(lambda: handle.called("stop_profile"))
         (scheduler,) = handle.replica.schedulers
-        wait_for(lambda: not scheduler.part.profile_in_progress)
+        wait_until(lambda: not scheduler.part.profile_in_progress)
 
     assert states(run) == ["failed", "failed"]
     assert "start was not answered within start_timeout_s 0.2" in notes(run, 0)
@@ -171,7 +169,8 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, hook)
     assert states(run)[0] in ("failed", "partial")
     assert states(run)[1:] == ["whole", "whole"]
     (trace,) = traces_of(run, 1)
-    assert [one["name"] for one in opened(run, trace)["traceEvents"] if one["ph"] == "X"] == FOUR
+    names = [one["name"] for one in opened(run, trace)["traceEvents"] if one["ph"] == "X"]
+    assert names == ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
     assert not scheduler.part.profile_in_progress
     assert list(lab.traces.iterdir()) == []
     assert lab.answers == [ANSWER] * 3

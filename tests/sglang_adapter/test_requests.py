@@ -51,10 +51,6 @@ def end(frontend, name, *, reason="stop", early=False, **meta):
     asyncio.run(ends())
 
 
-def lines_of(folder):
-    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()[1:]]
-
-
 def slices_of(folder):
     return [one for one in trace_events(folder / FILE, 1) if one.get("cat") == "request"]
 
@@ -73,7 +69,9 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
     end(frontend, "aborted", reason="abort", early=early)
     requests.stop(tmp_path)
 
-    lines = {line["id"]: line for line in lines_of(tmp_path)}
+    told = map(json.loads, (tmp_path / FILE).read_text().splitlines()[1:])
+    lines = {line["id"]: line for line in told}
+    assert type(frontend.rid_to_state) is dict
     assert {name: line.get("finish") for name, line in lines.items()} == {
         "ended": "stop", "full": "length", "aborted": "abort", "going on": None,
     }  # fmt: skip
@@ -103,26 +101,3 @@ def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
     assert parts["queued"]["dur"] == pytest.approx(250_000, abs=2000)
     assert parts["prefill"]["dur"] == pytest.approx(375_000, abs=2000)
     assert parts["queued"]["ts"] == parts["request one"]["ts"]
-
-
-def test_a_request_of_before_the_window_is_told_and_one_of_after_is_not(frontend, tmp_path):
-    """Those there at its begin are watched, too; between windows nothing is kept."""
-    begin(frontend, "before")
-    requests = Requests(frontend, has_metrics=True)
-    requests.start()
-    end(frontend, "before")
-    requests.stop(tmp_path)
-    begin(frontend, "between")
-    end(frontend, "between")
-    between = type(frontend.rid_to_state)
-
-    again = Requests(frontend, has_metrics=True)
-    again.start()
-    begin(frontend, "after")
-    end(frontend, "after")
-    (tmp_path / "second").mkdir()
-    again.stop(tmp_path / "second")
-
-    assert between is dict
-    assert [line["id"] for line in lines_of(tmp_path)] == ["before"]
-    assert [line["id"] for line in lines_of(tmp_path / "second")] == ["after"]

@@ -1,7 +1,4 @@
-"""The loop of examples/verl, trained to its end by one of a few ways, and what it has left.
-
-Runs that differ in nothing train alike here: `alike.py` takes verl's races out.
-"""
+"""The loop of examples/verl, trained to its end by one of a few ways, and what it has left."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ def engine(
     tp: int = 1,
     launched: dict[str, Any] | None = None,
 ) -> Any:
-    """Make an engine of *release* that profiles into *directory*; empty: it was launched without.
-
-    *launched* is what else its ProfilerConfig says.
-    """
+    """Make an engine of *release* that profiles into *directory*, if there is any."""
     config = profiler_config(release, directory, launched or {})
     sessions = number(release) >= (0, 32)
+    names = {} if sessions else {"table": "profiler_out_{rank}.txt"}
+    if number(release) < (0, 17):
+        names["trace"] = "0f3a-rank-{rank}"
     profiler = None
     if directory:
         profiler = Profiler(
@@ -42,30 +42,23 @@ def engine(
             is_guarded=sessions,
             is_sticky=not sessions,
             is_gzipped=vars(config).get("torch_profiler_use_gzip", True),
-            **_names(release),
+            **names,
         )
-    parallel = SimpleNamespace(
-        tensor_parallel_size=tp, pipeline_parallel_size=1, data_parallel_size=1
-    )
+    sizes = {"tensor_parallel_size": tp, "pipeline_parallel_size": 1, "data_parallel_size": 1}
     whole = SimpleNamespace(
-        parallel_config=parallel, device_config=SimpleNamespace(device_type="cpu")
-    )
-    whole.profiler_config = config
+        parallel_config=SimpleNamespace(**sizes), profiler_config=config,
+        device_config=SimpleNamespace(device_type="cpu"),
+    )  # fmt: skip
     processor = SimpleNamespace(request_states={})
     made = engine_class(release, kind)(profiler, whole, processor)
     inner = made
     if kind == "LLM":
-        inner = made.llm_engine = inner_engine(release, made)
+        names = [name for name, signature in SAID[release]["LLMEngine"].items() if signature]
+        answers = {name: lambda name=name: made._answer(name, {}) for name in names}
+        inner = made.llm_engine = SimpleNamespace(**answers)
     inner.vllm_config, inner.output_processor = whole, processor
     inner.engine_core = SyncMPClient()
     return made
-
-
-def _names(release: str) -> dict[str, str]:
-    trace = "rank{rank}" if number(release) >= (0, 17) else "0f3a-rank-{rank}"
-    if number(release) < (0, 32):
-        return {"trace": trace, "table": "profiler_out_{rank}.txt"}
-    return {"trace": trace}
 
 
 def engine_class(release: str, kind: str) -> type[Stand]:
@@ -79,13 +72,6 @@ def engine_class(release: str, kind: str) -> type[Stand]:
     if kind == "AsyncLLM":
         methods["errored"] = property(lambda self: self.is_dead)
     return type(kind, (Stand,), methods)
-
-
-def inner_engine(release: str, outer: Stand) -> Any:
-    """Make what an LLM keeps inside: it answers for the methods the LLM itself has not."""
-    names = [name for name, signature in SAID[release]["LLMEngine"].items() if signature]
-    answers = {name: lambda name=name: outer._answer(name, {}) for name in names}
-    return SimpleNamespace(**answers)
 
 
 def profiler_config(release: str, directory: Path | str, launched: dict[str, Any]) -> Any:

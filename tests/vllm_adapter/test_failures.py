@@ -20,10 +20,10 @@ from tests.engine_parts.lab import (
     serving,
     states,
     traces_of,
-    wait_for,
 )
 from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import engine
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -208,7 +208,7 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     def before(step):
         if step == 3:
             gate.set()
-            wait_for(lambda: list(lab.run_dir.rglob("*.pt.trace.json.gz")))
+            wait_until(lambda: list(lab.run_dir.rglob("*.pt.trace.json.gz")))
 
     run = lab.train(handle, before=before, limits={"stop_timeout_s": 0.2})
 

@@ -1,8 +1,4 @@
-"""A Python that has imported torch, and forks a child for every script it is given.
-
-Importing torch takes two seconds, and most faults want it. A child runs its script as `__main__`
-and ends as any interpreter does; rlprof is not imported before the fork.
-"""
+"""A Python that has imported torch, and forks a child to run each script as its `__main__`."""
 
 from __future__ import annotations
 
