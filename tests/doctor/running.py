@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 
 import attrs
-import pytest
 
 from tests.core.distributions import install, tool
 
@@ -110,14 +108,3 @@ def doctor(*args, wrap=(), env=None, **more):
         **more,
     )
     return Told(done.returncode, done.stdout, done.stderr)
-
-
-def preloaded(folder, source):
-    """Compile *source* and return the environment that puts it before the C library."""
-    if shutil.which("cc") is None:
-        pytest.skip("this takes a C compiler, to stand in for the system's functions")
-    (folder / "shim.c").write_text(source)
-    library = folder / "shim.so"
-    argv = ["cc", "-shared", "-fPIC", "-o", str(library), str(folder / "shim.c"), "-ldl"]
-    subprocess.run(argv, check=True)
-    return {"LD_PRELOAD": str(library)}

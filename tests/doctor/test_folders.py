@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import tempfile
 import pytest
 
 from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch
-from tests.doctor.running import doctor, preloaded
+from tests.doctor.running import doctor
 from tests.faults.disks import tmpfs
 
 ROOM = 10**6
@@ -111,10 +112,14 @@ def test_a_full_tmpdir_is_named(profile, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cc") is None, reason="takes a C compiler")
 def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
     """Folders nobody answers for are told after a deadline, and the rest is still examined."""
     shim = "#include <unistd.h>\nint mkdir(const char *a, unsigned b) { sleep(600); return -1; }\n"
-    env = preloaded(tmp_path, shim)
+    (tmp_path / "shim.c").write_text(shim)
+    argv = ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"]
+    subprocess.run(argv, check=True, cwd=tmp_path)
+    env = {"LD_PRELOAD": str(tmp_path / "shim.so")}
     code = (
         "import sys\n"
         "from rlprof_cli.doctor import _examine\n"

@@ -76,18 +76,12 @@ class Trace:
 class Profiler:
     """A scheduler's profiler, with SGLang's own names for what it remembers."""
 
-    torch_profiler: Trace | None = None
-    torch_profiler_output_dir: Path | None = None
-    profiler_activities: list[str] | None = None
     profile_id = ""
-    profiler_start_forward_ct: int | None = None
-    profiler_target_forward_ct: int | None = None
-    profiler_prefill_ct: int | None = None
-    profiler_decode_ct: int | None = None
-    profiler_target_prefill_ct: int | None = None
-    profiler_target_decode_ct: int | None = None
-    profile_by_stage = False
-    profile_in_progress = False
+    torch_profiler = torch_profiler_output_dir = profiler_activities = None
+    profiler_start_forward_ct = profiler_target_forward_ct = None
+    profiler_prefill_ct = profiler_decode_ct = None
+    profiler_target_prefill_ct = profiler_target_decode_ct = None
+    profile_by_stage = profile_in_progress = False
 
     def __init__(self, place: Place, forward_ct: Callable[[], int]) -> None:
         self.place, self._counted = place, forward_ct
@@ -149,7 +143,6 @@ class Profiler:
         if not self.profile_in_progress:
             return answer(RESTS)
         folder, trace = self.torch_profiler_output_dir, self.torch_profiler
-        assert folder is not None
         folder.mkdir(parents=True, exist_ok=True)
         if trace is not None:
             trace.stop()
@@ -176,16 +169,16 @@ class Profiler:
         if mode is Mode.EXTEND:
             if self.profiler_prefill_ct == 0:
                 self._start_profile(mode)
-            self.profiler_prefill_ct += 1  # type: ignore[operator] -- the death by no num_steps
-            if self.profiler_prefill_ct > self.profiler_target_prefill_ct:  # type: ignore[operator]
+            self.profiler_prefill_ct += 1  # the death by no num_steps
+            if self.profiler_prefill_ct > self.profiler_target_prefill_ct:
                 self._stop_profile(mode)
             return
         if self.profiler_decode_ct == 0:
             if self.profile_in_progress:
                 self._stop_profile(Mode.EXTEND)
             self._start_profile(mode)
-        self.profiler_decode_ct += 1  # type: ignore[operator]
-        if self.profiler_decode_ct > self.profiler_target_decode_ct:  # type: ignore[operator]
+        self.profiler_decode_ct += 1
+        if self.profiler_decode_ct > self.profiler_target_decode_ct:
             self._stop_profile(mode)
 
 
@@ -199,17 +192,11 @@ class Scheduler:
     def __init__(self, place: Place, arguments: Any = None) -> None:
         self.forward_ct, self.device = 0, "cpu"
         self.server_args = arguments
-        self.ps = SimpleNamespace(
-            **{
-                f"{name}_rank": rank
-                for name, rank in attrs.asdict(place).items()
-                if name != "sizes"
-            },
-            **{f"{name}_size": size for name, size in place.sizes.items()},
-            enable_dp_attention=False,
-        )
+        ranks = {f"{name}_rank": getattr(place, name) for name in place.sizes}
+        sizes = {f"{name}_size": size for name, size in place.sizes.items()}
+        self.ps = SimpleNamespace(**ranks, **sizes, enable_dp_attention=False)
         self.profiler_manager = Profiler(place, lambda: self.forward_ct)
-        self.profiler_manager.get_forward_ct = lambda: self.forward_ct  # type: ignore[attr-defined]
+        self.profiler_manager.get_forward_ct = lambda: self.forward_ct
         self.part: Profiler = self.profiler_manager
         """Whichever holds the profiler's state."""
         self.around: dict[str, Callable[..., Any]] = {}

@@ -36,27 +36,23 @@ class Lab:
         self._launcher = launcher
         self._started = 0
 
-    def config(self, **changes):
-        """Return a config: three of five steps of one actor, recorded by `faulty`."""
-        changes["limits"] = LIMITS | changes.get("limits", {})
-        base = {
+    def start(self, script, *, model="torch", bare=False, env=None, limits=None, **changes):
+        """Start *script*, recorded by `faulty` in three of five steps; *changes*: of the config."""
+        config = {
             "run_dir": str(self.runs),
             "scratch_dir": str(self.scratch),
             "tool": "faulty",
             "steps": [1, 2, 3],
             "roles": {"actor": {"phases": ["update"]}},
+            "limits": LIMITS | (limits or {}),
         }
-        return base | changes
-
-    def start(self, script, *, model="torch", bare=False, env=None, **config):
-        """Start *script*; *config* holds changes to the config."""
         self._started += 1
         stem = self.home / f"process_{self._started}"
         file, settings = stem.with_suffix(".py"), stem.with_suffix(".yaml")
         file.write_text(
             "from training import *\nimport os, signal, sys, threading, time\n" + script
         )
-        settings.write_text(json.dumps(self.config(**config)))
+        settings.write_text(json.dumps(config | changes))
         told = {"FAULTS_BARE": "1"} if bare else {"RLPROF_CONFIG": str(settings)}
         told |= {"FAULTS_HOME": str(self.home), "FAULTS_MODEL": model, **(env or {})}
         return self._launcher.start(file, told, warm=model == "torch", bare=bare)
@@ -77,13 +73,14 @@ class Lab:
         *cut*: the steps after which the fault ends the child with rlprof, for which *act* is then.
         """
         untouched = None if cut is not None else act
-        ended = self._launcher.ended.get(_key(script, model, env)) if untouched is None else None
+        key = None if untouched else (script, model, *sorted((env or {}).items()))
+        ended = self._launcher.ended.get(key)
         bare = self.start(script, model=model, env=env, bare=True) if ended is None else None
         real = self.start(script, model=model, env=env, **config)
         if bare is not None:
             ended = self.finish(bare, untouched)
-            if untouched is None:
-                self._launcher.ended[_key(script, model, env)] = ended
+            if key is not None:
+                self._launcher.ended[key] = ended
         told = Told(self, ended, self.finish(real, act), real.pid)
         told.assert_harmless(cut)
         return told
@@ -94,7 +91,3 @@ class Lab:
     def rlprof(self, *argv):
         script = f"from rlprof_cli import main\nsys.exit(main({list(map(str, argv))!r}))\n"
         return self.finish(self.start(script, model="floats"))
-
-
-def _key(script, model, env):
-    return script, model, *sorted((env or {}).items())

@@ -29,7 +29,6 @@ class Ended:
 
     @property
     def states(self) -> list[str]:
-        """The lines that tell the state of the model."""
         return sorted(line for line in self.out.splitlines() if line.startswith("state "))
 
 
@@ -60,12 +59,10 @@ class Told:
 
     @property
     def runs(self):
-        """All runs that are there."""
         return [rlprof.read(path) for path in find_runs(self.lab.runs)]
 
     @cached_property
     def run(self):
-        """The only run."""
         (run,) = self.runs
         return run
 

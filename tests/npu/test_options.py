@@ -22,22 +22,17 @@ def asked(options):
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "meant"),
+    ("name", "words", "field", "meant"),
     [
-        ("level", ("level_none", "Level2", 1), ["none", "2", "1"]),
-        ("analysis", (True, False), ["after", "none"]),
-        ("contents", ("cpu, Stack", ["cpu"]), [("cpu", "stack"), ("cpu",)]),
+        ("level", ("level_none", "Level2", 1), "level", ["none", "2", "1"]),
+        ("analysis", (True, False), "analysis", ["after", "none"]),
+        ("contents", ("cpu, Stack", ["cpu"]), "contents", [("cpu", "stack"), ("cpu",)]),
+        ("contents", (["shapes", "memory"], ["cpu"]), "activities", [("npu", "cpu"), ("cpu",)]),
     ],
 )
-def test_words_of_verl_and_of_the_library_are_taken(name, words, meant):
-    """`level` takes our words, verl's and the library's; for `analysis` true means after."""
-    assert [getattr(asked({name: word}), name) for word in words] == meant
-
-
-def test_contents_without_an_activity_mean_both():
-    """As in verl, contents that name neither npu nor cpu record both."""
-    assert asked({"contents": ["shapes", "memory"]}).activities == ("npu", "cpu")
-    assert asked({"contents": ["cpu"]}).activities == ("cpu",)
+def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
+    """Ours, verl's and the library's; contents that name neither npu nor cpu record both."""
+    assert [getattr(asked({name: word}), field) for word in words] == meant
 
 
 # failures.md: npu-options

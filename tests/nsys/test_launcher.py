@@ -77,15 +77,26 @@ def begun(env, nsys, program):
     )  # fmt: skip
 
 
-def test_a_program_is_born_as_it_would_be_alone(nsys, env):
-    """Its arguments, folder, input and environment are its own, and so is its parent."""
-    said, _ = told(env, nsys, "a b", "--", "$HOME")
+def test_a_program_is_born_as_it_would_be_alone_and_knows_its_session(nsys, env):
+    """All it gets is its own, beside the mark; options that launch's help lacks are start's."""
+    options = {"cuda-graph-trace": "node", "sample": "cpu"}
+
+    said, _ = told(env, nsys, "a b", "--", "$HOME", more={"options": options})
 
     assert said["argv"] == ["a b", "--", "$HOME"]
     assert (said["in"], said["cwd"]) == ("words\n", str(Path.cwd()))
     changed = {name for name in {*env, *said["env"]} if env.get(name) != said["env"].get(name)}
     assert changed == {MARK, "NSYS_PROFILING_SESSION_ID"}
     assert said["parent"] == os.getpid()
+    mark = read_mark(said["env"])
+    assert mark.session == f"rlprof-actor-0-{said['pid']}"
+    assert (mark.nsys, mark.trace) == (nsys.path, "nvtx")
+    assert str(Path(mark.folder).parent) == env["TMPDIR"]
+    (launch,) = [call for call in nsys.calls if call[0] == "launch"]
+    assert set(launch[1:5]) == {
+        f"--session-new={mark.session}", "--cuda-graph-trace=node", "--trace=nvtx",
+        "--wait=primary",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -107,21 +118,6 @@ def test_it_runs_and_ends_as_alone(nsys, env, program):
         done = launched(env, one, *command, code=alone.returncode)
         assert done.stdout == alone.stdout
         assert ("/no/such/program: No such file" in done.stderr) == (program[0] == "sh")
-
-
-def test_the_program_knows_its_session(nsys, env):
-    """The mark says which; options that launch's help lacks are start's."""
-    said, _ = told(env, nsys, more={"options": {"cuda-graph-trace": "node", "sample": "cpu"}})
-
-    mark = read_mark(said["env"])
-    assert mark.session == f"rlprof-actor-0-{said['pid']}"
-    assert (mark.nsys, mark.trace) == (nsys.path, "nvtx")
-    assert str(Path(mark.folder).parent) == env["TMPDIR"]
-    (launch,) = [call for call in nsys.calls if call[0] == "launch"]
-    assert set(launch[1:5]) == {
-        f"--session-new={mark.session}", "--cuda-graph-trace=node", "--trace=nvtx",
-        "--wait=primary",
-    }  # fmt: skip
 
 
 def test_a_signal_reaches_the_program_once(nsys, env):

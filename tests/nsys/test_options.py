@@ -17,10 +17,6 @@ def config(**asked):
             "tools": {"nsys": asked}}  # fmt: skip
 
 
-def launched(**asked):
-    return rlprof.launch(config(**asked), role="actor", rank=3)
-
-
 def faults(**asked):
     """Return the faults of a config, each by its path."""
     with pytest.raises(ConfigError) as error:
@@ -80,13 +76,16 @@ def test_every_fault_is_told_by_its_path():
 def test_the_launcher_stands_before_the_command():
     """The prefix has one argument, which says all that is asked; who attaches needs none."""
     asked = {"mpi-impl": "a b", "stack": True}
-    *command, said = launched(options=asked, env=["RAY_*"], trace="nvtx").argv_prefix
+    given = config(options=asked, env=["RAY_*"], trace="nvtx"), config(mode="attached")
 
+    launch, attached = (rlprof.launch(one, role="actor", rank=3) for one in given)
+
+    *command, said = launch.argv_prefix
     assert tuple(command) == LAUNCHER
     assert Asked.read(said) == Asked(
         "actor-3", trace=("nvtx",), options={**asked, "stack": "true"}, env=("RAY_*",)
     )
-    assert launched(mode="attached").argv_prefix == ()
+    assert attached.argv_prefix == ()
 
 
 def test_it_is_not_asked_for_together_with_another_reader_of_cupti():

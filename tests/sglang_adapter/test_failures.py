@@ -8,15 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.engine_parts.lab import (
-    ANSWER,
-    all_ended,
-    notes,
-    on_a_loop,
-    opened,
-    states,
-    traces_of,
-)
+from tests.engine_parts.lab import ANSWER, all_ended, notes, on_a_loop, opened, states, traces_of
 from tests.fakes.sglang_engines import engine, manager
 from tests.waiting import wait_until
 

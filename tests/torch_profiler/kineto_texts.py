@@ -35,6 +35,5 @@ def kineto(*spans: str, metadata: str = "") -> bytes:
 def old_kineto(*spans: str) -> bytes:
     """Wrap spans as torch 2.4 to 2.6 does, base at the end."""
     head = '\n{\n  "schemaVersion": 1,\n  "traceEvents": [\n'
-    last = f',\n  "baseTimeNanoseconds": {BASE}'
-    text = head + ",\n".join(spans) + f'\n  ],\n  "traceName": "a.json"{last}\n}}'
-    return text.encode()
+    tail = f'\n  ],\n  "traceName": "a.json",\n  "baseTimeNanoseconds": {BASE}\n}}'
+    return (head + ",\n".join(spans) + tail).encode()

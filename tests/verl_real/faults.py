@@ -15,9 +15,6 @@ from tests.verl_real.same import differences
 from tests.verl_real.training import train
 
 STEPS = 3
-_ROLES = "+global_profiler.global_tool_config.rlprof.roles"
-RAISING = ["torch", "no_start", "no_stop"]
-HANGING = ["hangs"]
 
 
 @pytest.fixture(name="bare", scope="module")
@@ -52,13 +49,10 @@ def test_a_folder_that_cannot_be_written_costs_no_step(bare, tmp_path):
 
 @pytest.mark.parametrize("raising", ["actor", "rollout"])
 def test_tools_that_raise_or_hang_cost_no_step(bare, tmp_path, raising):
-    """Each window of theirs has failed, with the error; `torch` next to them is whole.
-
-    Tools raise on workers and hang in engines, and the other way round.
-    """
+    """Each window of theirs has failed, with the error; `torch` next to them is whole."""
     (hanging,) = {"actor", "rollout"} - {raising}
     counts = {"actor": 8, "rollout": 2}
-    overrides = _tools(**{raising: RAISING, hanging: HANGING})
+    overrides = _tools(**{raising: ["torch", "no_start", "no_stop"], hanging: ["hangs"]})
 
     trained = train("recorded", tmp_path, STEPS, overrides=overrides)
 
@@ -77,7 +71,8 @@ def test_tools_that_raise_or_hang_cost_no_step(bare, tmp_path, raising):
 
 
 def _tools(**roles):
-    return [f"{_ROLES}.{role}.tool=[{','.join(tools)}]" for role, tools in roles.items()]
+    own = "+global_profiler.global_tool_config.rlprof.roles"
+    return [f"{own}.{role}.tool=[{','.join(tools)}]" for role, tools in roles.items()]
 
 
 def _told(run):

@@ -339,11 +339,8 @@ def test_what_differs_from_the_launch_is_told(lab, handle, traces):
     }
 
 
-ROUTES = {
-    "/start_profile": {"post": {"requestBody": {"content": {}}}},
-    "/stop_profile": {"post": {}},
-    "/is_sleeping": {"get": {}},
-}
+START = {"post": {"requestBody": {"content": {}}}}
+ROUTES = {"/start_profile": START, "/stop_profile": {"post": {}}, "/is_sleeping": {"get": {}}}
 GOT = {
     "/openapi.json": {"paths": ROUTES},
     "/is_sleeping": {"is_sleeping": False},
