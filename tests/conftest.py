@@ -28,7 +28,8 @@ ASKED = ("nsys",)
 """The real program is beside the environment; their tests run where somebody names their folder."""
 collect_ignore = [*(f"{name}_real" for name in (*ABSENT, *ASKED)), "edited"]
 
-_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_")
+_LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_",
+              "VLLM_PLUGINS", "SGLANG_PLUGINS", "SGLANG_PROFILE_V2")  # fmt: skip
 
 
 def pytest_report_header():

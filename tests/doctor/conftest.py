@@ -19,7 +19,6 @@ def _no_profiler(monkeypatch):
 @pytest.fixture(name="module")
 def _module(monkeypatch, tmp_path):
     """Install the tools `mad` and `anywhere`; return the name of their module."""
-    (tmp_path / "site").mkdir()
     return install_tool(monkeypatch, tmp_path / "site")
 
 

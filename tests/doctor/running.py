@@ -82,6 +82,7 @@ def install_tool(monkeypatch, site, *, name="rlprof-mad", text=TOOL, offers=None
     offers = (
         offers or tool("mad", "Tool") + "anywhere = {module}:Anywhere\nsampled = {module}:Sampled\n"
     )
+    site.mkdir()
     module = install(monkeypatch, site, name, text, offers, **more)
     monkeypatch.setenv("PYTHONPATH", str(site))
     return module

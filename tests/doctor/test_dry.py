@@ -159,7 +159,6 @@ def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
 
 def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypatch):
     """Not even importing a plugin is done by who asks."""
-    (tmp_path / "two").mkdir()
     install_tool(
         monkeypatch, tmp_path / "two", name="rlprof-sleepy", text="import time; time.sleep(600)\n",
         offers="[rlprof.tools]\nsleepy = {module}:Tool\n",
@@ -193,7 +192,6 @@ def test_tools_that_record_inside_an_engine_are_tried(
     profile, monkeypatch, tmp_path, engine, tried
 ):
     """A run whose every capture would fail is not ready; those of the run are no other engine's."""
-    (tmp_path / "two").mkdir()
     install_tool(
         monkeypatch, tmp_path / "two", name="acme-engines", text=ENGINES,
         offers="[rlprof.engines]\nhive = {module}:Hive\nalone = {module}:Alone\n",

@@ -38,7 +38,6 @@ def _site(tmp_path, monkeypatch):
 
 @pytest.fixture(name="file")
 def _file(tmp_path):
-    """Write a config that asks for torch with the device."""
     file = tmp_path / "profile.yaml"
     file.write_text(
         f"run_dir: {tmp_path}/runs\ntool: torch\nsteps: [1]\n"

@@ -28,8 +28,6 @@ both = pytest.mark.parametrize("engine", PLUGINS)
 @pytest.fixture(name="installed")
 def _installed(tmp_path, monkeypatch):
     """Return a function that lays out the sources of an engine as if they were installed."""
-    for name in ("VLLM_PLUGINS", "SGLANG_PLUGINS", "SGLANG_PROFILE_V2"):
-        monkeypatch.delenv(name, raising=False)
 
     def installed(engine, version, profiler=PROFILER):
         files = {"envs.py": "", "_version.py": f"__version__ = version = {version!r}\n",

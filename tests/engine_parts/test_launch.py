@@ -13,12 +13,6 @@ OF = {"vllm": "vLLM's own profiler", "sglang": "SGLang's own profiler"}
 ONLY, TWO = "{0} records torch only", ["torch", "torch_memory"]
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_set(monkeypatch):
-    for name in ("VLLM_PLUGINS", "SGLANG_PLUGINS"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def launch(engine, tool="torch", **options):
     roles = {"rollout": {"engine": engine, "tool": tool}}
     config = {"steps": [1], "roles": roles, "engines": {engine: options}}

@@ -100,35 +100,25 @@ def test_it_begins_at_once_or_with_the_first_step():
 
 
 @pytest.mark.parametrize(
-    ("word", "why", "is_ended"),
+    ("steps", "word", "why", "is_ended"),
     [
-        (None, "the engine was asked to asked", True),
-        (lambda text: text.removesuffix(" now"), "the engine was asked to load weights", True),
-        (lambda _: "", "", False),
-        (lambda _: {}["no such request"], "KeyError: 'no such request'", False),
+        (1, None, "the engine was asked to asked", True),
+        (1, lambda text: text.removesuffix(" now"), "the engine was asked to load weights", True),
+        (1, lambda _: "", "", False),
+        (1, lambda _: {}["no such request"], "KeyError: 'no such request'", False),
+        (0, None, "", False),  # NeMo-RL sends weights after the step began, and generates then
     ],
-    ids=["by its name", "by what is asked", "by nothing", "by what cannot be found"],
+    ids=["its name", "what is asked", "nothing", "what cannot be found", "before a step"],
 )
-def test_a_call_ends_a_window_by_the_word_for_it(word, why, is_ended):
+def test_a_call_after_a_step_ends_a_window_by_the_word_for_it(steps, word, why, is_ended):
     """No word: it goes on. The call itself comes to what it always does."""
-    one = Begun(word=word).ran(1)
+    one = Begun(word=word).ran(steps)
 
     answer = one.worker.asked("load weights now")
     one.ran(1)
 
     assert (answer, one.recording.why) == ("did load weights now", why)
-    assert one.follower.seen[2:] == ([why] if is_ended else ["step 0", "pop"])
-
-
-def test_weights_that_come_before_the_first_step_end_nothing():
-    """NeMo-RL sends them after the step began, and generates with them then."""
-    one = Begun()
-
-    answer = one.worker.asked("load weights")
-    one.ran(1)
-
-    assert (answer, one.recording.why) == ("did load weights", "")
-    assert one.follower.seen == ["step 0", "pop"]
+    assert one.follower.seen[2 * steps :] == ([why] if is_ended else ["step 0", "pop"])
 
 
 @pytest.mark.parametrize("fails", ["push", "pop", "end"])

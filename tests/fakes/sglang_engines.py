@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -193,13 +194,8 @@ def manager(
     """Make a TokenizerManager, launched so, with schedulers behind it."""
     arguments = server_args({"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched, is_resolved)
     sizes = {"tp": tp, "pp": pp, "dp": dp}
-    places = [
-        Place(one_tp, one_pp, one_dp, sizes)
-        for one_dp in range(dp)
-        for one_pp in range(pp)
-        for one_tp in range(tp)
-    ]
-    schedulers = [Scheduler(place, arguments) for place in places]
+    ranks = itertools.product(range(dp), range(pp), range(tp))
+    schedulers = [Scheduler(Place(*rank[::-1], sizes), arguments) for rank in ranks]
     for scheduler in schedulers:
         put_hooks(scheduler)
     return TokenizerManager(Replica(schedulers), arguments)
@@ -252,7 +248,6 @@ def _register(cls: Any, target: str, hook: Any, hook_type: Any, *, source: Any =
 
 
 def put_hooks(scheduler: Scheduler) -> None:
-    """Put what a plugin has registered around its methods, as SGLang does."""
     registry = sys.modules.get("sglang.srt.plugins.hook_registry")
     for target, (hook, _) in {} if registry is None else registry.HookRegistry.hooks.items():
         if target == f"{PROFILER}._profile":

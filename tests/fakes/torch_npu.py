@@ -23,10 +23,8 @@ def _config(*switches, **fields):
 
 
 _OF_2_5 = _config("msprof_tx", export_type=None)
-_OF_2_13 = _config(
-    "mstx", "sys_io", "sys_interconnection", export_type="text", host_sys=None,
-    mstx_domain_include=None, mstx_domain_exclude=None,
-)  # fmt: skip
+_UNSET = dict.fromkeys(("host_sys", "mstx_domain_include", "mstx_domain_exclude"))
+_OF_2_13 = _config("mstx", "sys_io", "sys_interconnection", export_type="text", **_UNSET)
 
 
 class _Marks:

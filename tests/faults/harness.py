@@ -25,8 +25,6 @@ LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 60}
 
 
 class Lab:
-    """Starts the processes of one test, all in one folder."""
-
     def __init__(self, home: Path, launcher: processes.Launcher) -> None:
         self.home = home
         self.runs = home / "runs"

@@ -47,7 +47,6 @@ class Launcher:
         self._lock = threading.Lock()
 
     def start(self, script: Path, env, *, warm: bool, bare: bool) -> Child:
-        """Start *script* with *env* on top of this process' environment."""
         full = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS)}
         above = os.environ.get("PYTHONPATH")
         full["PYTHONPATH"] = os.pathsep.join([*self._path, *([above] if above else [])])

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Ended:
-    """How a process ended, and what it said."""
-
     code: int
     out: str
     err: str
@@ -68,7 +66,6 @@ class Told:
 
     @property
     def captures(self) -> list[str]:
-        """Every capture in words: `3/update torch whole`."""
         return captures(self.run)
 
     @property
@@ -119,7 +116,6 @@ class Told:
 
 
 def captures(run) -> list[str]:
-    """Every capture of *run* in words."""
     return [f"{c.window.id} {c.tool} {c.state}" for c in run.captures]
 
 

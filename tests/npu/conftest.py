@@ -24,8 +24,6 @@ def _library(monkeypatch):
 
 @attrs.frozen
 class Home:
-    """Where the raw data of a window are, and where its files will be."""
-
     raw: object
     out: object
 

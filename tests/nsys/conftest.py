@@ -18,7 +18,6 @@ SESSION = "rlprof-actor-0-1-0"
 
 @pytest.fixture(name="nsys")
 def _nsys(tmp_path):
-    """Install a stand-in for nsys."""
     return fake_nsys.install(tmp_path / "nsys")
 
 
@@ -36,14 +35,12 @@ def _inside(nsys, tmp_path, monkeypatch):
 
 @pytest.fixture(name="nowhere")
 def _nowhere(monkeypatch, tmp_path):
-    """Take every nsys away."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_program, "_USUAL", ())
 
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    """The folder of a window."""
     folder = tmp_path / "raw"
     folder.mkdir()
     return folder

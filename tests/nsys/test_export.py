@@ -22,7 +22,6 @@ TRACE, REPORT = "trace.json.gz", "nsys-rep"
 
 @pytest.fixture(name="report")
 def _report(folder):
-    """The report of a window."""
     file = folder / "report.nsys-rep"
     file.write_bytes(b"report")
     return file

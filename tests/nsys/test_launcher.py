@@ -54,7 +54,6 @@ def command(nsys, **more):
 
 
 def launched(env, nsys, *program, code=0, more=None, cwd=None):
-    """Run *program* by the launcher to its end."""
     done = subprocess.run(
         [*command(nsys, **(more or {})), *program],
         env=env, cwd=cwd, input="words\n", capture_output=True, text=True, timeout=60, check=False,
@@ -70,7 +69,6 @@ def told(env, nsys, *arguments, **more):
 
 
 def begun(env, nsys, program):
-    """Start *program*, in a group of its own."""
     return subprocess.Popen(
         [*command(nsys), sys.executable, "-c", program],
         env=env, stdout=subprocess.PIPE, text=True, start_new_session=True,

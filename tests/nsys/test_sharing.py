@@ -35,13 +35,6 @@ def _own(tmp_path):
     return str(tmp_path / "own")
 
 
-@pytest.fixture(name="guest")
-def _guest(tmp_path):
-    guest = tmp_path / "guest"
-    guest.mkdir()
-    return guest
-
-
 @pytest.fixture(name="other")
 def _other():
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
@@ -94,9 +87,10 @@ def test_a_window_that_cannot_be_joined_is_refused(own, theirs, folder, state, s
 
 # failures.md: nsys-shared
 @pytest.mark.parametrize("is_ended", [False, True])
-def test_the_report_is_given_to_who_has_joined(inside, own, folder, guest, is_ended):
+def test_the_report_is_given_to_who_has_joined(inside, own, folder, tmp_path, is_ended):
     """The same file, once it is whole, with what is to be said: that somebody else has ended it."""
-    hooks = configured()
+    hooks, guest = configured(), tmp_path / "guest"
+    guest.mkdir()
     hooks.start(window=WINDOW, target=FIRST, folder=folder)
     assert join(own, read_word(own), guest)
     if is_ended:
@@ -161,12 +155,6 @@ def _shared(nsys, folder):
     return say
 
 
-def names(out):
-    (file,) = out.glob("*.trace.json.gz")
-    with gzip.open(file) as stream:
-        return [e["name"] for e in json.load(stream)["traceEvents"] if e["ph"] == "X"]
-
-
 LEADER = {"who": str(FIRST), "pid": OTHER_PID}
 NOW = time.time_ns()
 
@@ -188,7 +176,9 @@ def test_who_has_joined_has_a_trace_of_its_own_events(shared, folder, tmp_path, 
 
     assert (made.kind, made.status) == ("trace", "partial" if after_s else "whole")
     assert made.note.endswith(note)
-    assert names(tmp_path) == ["mine", "kernel"]
+    with gzip.open(tmp_path / made.path) as stream:
+        events = json.load(stream)["traceEvents"]
+    assert [event["name"] for event in events if event["ph"] == "X"] == ["mine", "kernel"]
 
 
 # failures.md: nsys-shared

@@ -13,10 +13,7 @@ from pathlib import Path
 from tests.sglang_adapter.extract import described
 from tests.signatures.record import Record
 
-RELEASES = (
-    "sglang==0.5.18", "sglang==0.5.19", "sglang==0.5.20", "sglang==0.5.21",
-    "sglang==0.5.22", "sglang==0.5.23",
-)  # fmt: skip
+RELEASES = tuple(f"sglang==0.5.{patch}" for patch in range(18, 24))
 """The newest six; rlprof drives these, and later ones."""
 
 RECORD = Record(Path(__file__).with_suffix(".json"), RELEASES, described)

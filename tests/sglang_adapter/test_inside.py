@@ -12,22 +12,23 @@ from rlprof_sglang import _guard, inside
 from tests.engine_parts.lab import states
 from tests.fakes.sglang_engines import PROFILER, ProfileReq, engine, manager
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("inside")]
 
 
-@pytest.mark.usefixtures("modules")
 @pytest.mark.parametrize("switch", [None, "0"])
 def test_it_does_nothing_where_it_is_not_switched_on(switch, monkeypatch):
     """Every installed plugin is loaded by every SGLang: ours has to be asked for."""
+    hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
+    hooks.clear()
+    monkeypatch.delenv("RLPROF_SGLANG")
     if switch is not None:
         monkeypatch.setenv("RLPROF_SGLANG", switch)
 
     inside.install()
 
-    assert sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks == {}
+    assert hooks == {}
 
 
-@pytest.mark.usefixtures("inside")
 def test_it_hooks_the_profiler_and_the_state():
     """SGLang's profiler and the state of a scheduler are hooked, no step is."""
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
@@ -38,7 +39,6 @@ def test_it_hooks_the_profiler_and_the_state():
     }
 
 
-@pytest.mark.usefixtures("inside")
 def test_it_watches_requests_in_a_process_that_serves(monkeypatch):
     """SGLang's main process has no parent; there, orders pass through the manager."""
     monkeypatch.setattr(inside.multiprocessing, "parent_process", lambda: None)
@@ -51,7 +51,6 @@ def test_it_watches_requests_in_a_process_that_serves(monkeypatch):
     assert names == {"start_profile", "get_internal_state"}
 
 
-@pytest.mark.usefixtures("inside")
 def test_a_scheduler_we_do_not_know_says_so():
     """What a server says of itself must not fail for us."""
     answer = SimpleNamespace(internal_state={"their": "own"})
@@ -62,7 +61,6 @@ def test_a_scheduler_we_do_not_know_says_so():
     assert "AttributeError" in told.internal_state["rlprof"]["error"]
 
 
-@pytest.mark.usefixtures("inside")
 def test_schedulers_are_numbered_by_their_place():
     """Replica of data parallelism by replica, stage by stage, rank by rank: each its own."""
     schedulers = manager(tp=2, pp=2, dp=2).replica.schedulers
@@ -77,7 +75,6 @@ RESOLVED = RANKS | {"dp_size": 1, "attn_dp_size": 2, "enable_dp_attention": Fals
 HAS_IT = SimpleNamespace(enable_dp_attention=True)
 
 
-@pytest.mark.usefixtures("inside")
 @pytest.mark.parametrize(
     "where",
     [{"ps": SimpleNamespace(**RANKS, **vars(HAS_IT))}, {"ps": SimpleNamespace(**RESOLVED)},
@@ -90,7 +87,6 @@ def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
     assert found == (2, {"tp": 2, "pp": 0, "dp": 1})
 
 
-@pytest.mark.usefixtures("inside")
 def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
     """Since 0.5.21 on nothing of the scheduler's; a rank that was never set is the first."""
 
@@ -108,7 +104,6 @@ def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
     assert inside._numbered(SimpleNamespace()) == (1, {"tp": 1, "pp": 0, "dp": 0})
 
 
-@pytest.mark.usefixtures("inside")
 @pytest.mark.parametrize("text", ["{", '{"order": "x"}'])
 def test_an_order_that_cannot_be_obeyed_is_answered(text):
     """A scheduler that raises ends the engine: the answer says what was wrong."""
@@ -138,7 +133,6 @@ def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
 
 
 # failures.md: sglang-orphan
-@pytest.mark.usefixtures("inside")
 def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, monkeypatch, tmp_path):
     """Its run was killed; once its time is over nobody else will end it."""
     handle = engine(tp=2)

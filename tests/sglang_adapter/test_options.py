@@ -18,32 +18,31 @@ STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack:
           "scheduler writes up to two million events a second")  # fmt: skip
 DIES = ("by_stage needs iterations: {count: N}, the steps of each stage; without it SGLang's "
         "scheduler dies at its next prefill")  # fmt: skip
+UNKNOWN = "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER"
+EMPTY = "is empty, and SGLang would record nothing; leave it out for CPU and GPU"
+VERLS = "step_start and step_end are verl's names for iterations; use one or the other"
+REVERSED = "step_end: 5 is not after step_start: 5; the first step is 1"
+INSIDE = "by_stage: SGLang's own profiler does that; leave out way: worker"
 BY_STAGE = {"by_stage": True, "iterations": {"count": 2}}
 
 
 @pytest.mark.parametrize(
     ("options", "contents", "why"),
     [
-        ({"activities": ["CPU", "gpu"]}, [],
-         "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER"),
-        ({"activities": []}, [],
-         "is empty, and SGLang would record nothing; leave it out for CPU and GPU"),
+        ({"activities": ["CPU", "gpu"]}, [], UNKNOWN),
+        ({"activities": []}, [], EMPTY),
         ({"by_stage": True}, [], DIES),
-        ({"step_start": 1, "iterations": {"count": 2}}, [],
-         "step_start and step_end are verl's names for iterations; use one or the other"),
-        ({"step_start": 5, "step_end": 5}, [],
-         "step_end: 5 is not after step_start: 5; the first step is 1"),
-        ({"way": "worker"} | BY_STAGE, [],
-         "by_stage: SGLang's own profiler does that; leave out way: worker"),
+        ({"step_start": 1, "iterations": {"count": 2}}, [], VERLS),
+        ({"step_start": 5, "step_end": 5}, [], REVERSED),
+        ({"way": "worker"} | BY_STAGE, [], INSIDE),
         ({}, ["stack"], f"config: engines.sglang: {STACKS}"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_before_the_run(options, contents, why):
     """With one sentence that says what to write instead."""
-    config = {
-        "steps": [1], "roles": {"rollout": {"engine": "sglang", "tool": "torch"}},
-        "engines": {"sglang": options}, "tools": {"torch": {"contents": contents}},
-    }  # fmt: skip
+    roles, tools = {"rollout": {"engine": "sglang", "tool": "torch"}}, {"contents": contents}
+    config = {"steps": [1], "roles": roles, "engines": {"sglang": options}}
+    config |= {"tools": {"torch": tools}} if contents else {}
 
     with pytest.raises(rlprof.ConfigError) as raised:
         rlprof.launch(config, role="rollout")

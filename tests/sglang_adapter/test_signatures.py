@@ -22,12 +22,9 @@ STATE = {
 
 
 def test_releases_of_every_generation_are_known():
-    """The newest six, in their order, each by one wheel with its checksum."""
+    """The newest six, in their order."""
     assert tuple(sorted(SAID, key=number)) == tuple(SAID) == signatures.RELEASES
     assert len(SAID) == 6
-    for release, said in SAID.items():
-        assert said["wheel"].startswith(f"sglang-{release.partition('==')[2]}-")
-        assert len(bytes.fromhex(said["sha256"])) == 32
 
 
 @every_release

@@ -15,4 +15,9 @@ def test_no_address_is_kept(kept):
     text = kept.RECORD.file.read_text(encoding="utf-8")
 
     assert "://" not in text
-    assert text == laid_out(kept.RECORD.kept()) + "\n"
+    found = kept.RECORD.kept()
+    assert text == laid_out(found) + "\n"
+    for release, said in found.items():
+        name, _, version = release.partition("==")
+        assert said["wheel"].startswith(f"{name.replace('-', '_')}-{version}-")
+        assert len(bytes.fromhex(said["sha256"])) == 32

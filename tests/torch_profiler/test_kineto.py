@@ -24,7 +24,6 @@ def refuse_duplicates(pairs):
 
 
 def read(out: Path) -> dict[str, Any]:
-    """Read a finished trace as the strictest reader would."""
     text = gzip.decompress(out.read_bytes()).decode("utf-8")
     trace = json.loads(text, parse_constant=pytest.fail, object_pairs_hook=refuse_duplicates)
     json.dumps(trace, ensure_ascii=False).encode("utf-8")  # no half surrogate pair

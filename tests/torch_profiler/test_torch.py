@@ -54,7 +54,6 @@ def work():
 
 
 def record(config, body=work, **where):
-    """Record one window of *body*; return its capture and its trace."""
     with rlprof.open(config, **where) as prof:
         prof.step(3)
         with prof.phase("update_actor"):

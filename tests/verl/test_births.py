@@ -12,8 +12,6 @@ from rlprof_verl._births import launched
 
 
 class RayClassWithInitArgs:
-    """A class with what Ray is asked for; verl updates it for each worker."""
-
     def __init__(self):
         self.asked = []
 

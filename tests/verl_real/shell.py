@@ -10,22 +10,20 @@ from pathlib import Path
 
 _LOOK_S = 0.2
 _CONFIG = "tools: {torch: {contents: [cpu, shapes]}}\ntool: torch\nroles: {actor: {}}\n"
-_PORT = "ray/session_latest/gcs_server_port_*"
-"""The file, with the port of the cluster's control store."""
 
 
 def attach(
     loop: subprocess.Popen[bytes], home: Path, tmp: Path, steps: int, is_killed: bool
 ) -> int | None:
-    """Record *steps* of *loop*, whose Ray is in the folder *tmp*; return the shell's exit code.
+    """Record *steps* of *loop*, whose Ray is in *tmp*; return the exit code, if it got so far.
 
-    With *is_killed* the shell is killed as soon as it records. None: the loop ended before.
+    With *is_killed* the shell is killed as soon as it records.
     """
     while not (home / "metrics.jsonl").exists():  # verl makes it when its actors are there
         if loop.poll() is not None:
             return None
         time.sleep(_LOOK_S)
-    (port,) = tmp.glob(_PORT)
+    (port,) = tmp.glob("ray/session_latest/gcs_server_port_*")  # of the cluster's control store
     (home / "profile.yaml").write_text(_CONFIG)
     argv = [
         sys.executable, "-m", "rlprof", "attach", "--address", f"127.0.0.1:{port.read_text()}",

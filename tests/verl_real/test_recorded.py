@@ -7,12 +7,21 @@ import json
 import re
 from collections import Counter
 
-from tests.verl_real.conftest import STEPS
-from tests.verl_real.same import is_as_asked, shifts
+import pytest
 
+from tests.verl_real.same import is_as_asked, shifts
+from tests.verl_real.training import train
+
+STEPS = 3
 SAMPLES = 8
 """Four prompts a step, two responses each."""
 PHASES = ("old_log_prob", "ref", "update_actor", "update_weights")
+
+
+@pytest.fixture(name="recorded", scope="module")
+def _recorded(tmp_path_factory):
+    """Record step 2 of a loop, by four keys of verl's and the tool."""
+    return train("recorded", tmp_path_factory.mktemp("recorded"), STEPS)
 
 
 def events(run, capture):

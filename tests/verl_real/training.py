@@ -80,7 +80,7 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
     home.mkdir(parents=True, exist_ok=True)
     tmp = Path(tempfile.mkdtemp(prefix="rl", dir="/tmp"))  # Ray's sockets want a short path
     env = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *_given("PYTHONPATH")]),
+        "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         "VERL_USE_EXTERNAL_MODULES": "alike", "ALIKE": str(home),
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
         "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp),
@@ -118,10 +118,6 @@ def left(home: Path, code: int, shell: int | None = None) -> Trained:
         rlprof.read(runs[0]) if runs else None,
         shell,
     )
-
-
-def _given(variable: str) -> list[str]:
-    return [given] if (given := os.environ.get(variable)) else []
 
 
 def _lines(file: Path) -> list[str]:

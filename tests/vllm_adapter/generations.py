@@ -16,10 +16,6 @@ SAID = RECORD.kept()
 Kind = Literal["AsyncLLM", "LLM"]
 
 
-class SyncMPClient:
-    """Stands for the client of an engine with processes of its own."""
-
-
 def engine(
     release: str,
     kind: Kind = "AsyncLLM",
@@ -29,7 +25,14 @@ def engine(
     launched: dict[str, Any] | None = None,
 ) -> Any:
     """Make an engine of *release* that profiles into *directory*, if there is any."""
-    config = profiler_config(release, directory, launched or {})
+    known = SAID[release]["ProfilerConfig"].items()
+    fields = {name: ast.literal_eval(default) for name, default in known} | (launched or {})
+    if len(fields) > len(known):
+        raise TypeError(f"{release}: its ProfilerConfig knows less than {launched}")
+    if directory:
+        own = {"profiler": "torch", "torch_profiler_dir": str(directory)}
+        fields |= own | (launched or {})
+    config = SimpleNamespace(**fields)
     sessions = number(release) >= (0, 32)
     names = {} if sessions else {"table": "profiler_out_{rank}.txt"}
     if number(release) < (0, 17):
@@ -41,14 +44,12 @@ def engine(
             workers=tp,
             is_guarded=sessions,
             is_sticky=not sessions,
-            is_gzipped=vars(config).get("torch_profiler_use_gzip", True),
+            is_gzipped=fields.get("torch_profiler_use_gzip", True),
             **names,
         )
     sizes = {"tensor_parallel_size": tp, "pipeline_parallel_size": 1, "data_parallel_size": 1}
-    whole = SimpleNamespace(
-        parallel_config=SimpleNamespace(**sizes), profiler_config=config,
-        device_config=SimpleNamespace(device_type="cpu"),
-    )  # fmt: skip
+    parallel, device = SimpleNamespace(**sizes), SimpleNamespace(device_type="cpu")
+    whole = SimpleNamespace(parallel_config=parallel, profiler_config=config, device_config=device)
     processor = SimpleNamespace(request_states={})
     made = engine_class(release, kind)(profiler, whole, processor)
     inner = made
@@ -57,7 +58,7 @@ def engine(
         answers = {name: lambda name=name: made._answer(name, {}) for name in names}
         inner = made.llm_engine = SimpleNamespace(**answers)
     inner.vllm_config, inner.output_processor = whole, processor
-    inner.engine_core = SyncMPClient()
+    inner.engine_core = type("SyncMPClient", (), {})()  # it has processes of its own
     return made
 
 
@@ -72,13 +73,3 @@ def engine_class(release: str, kind: str) -> type[Stand]:
     if kind == "AsyncLLM":
         methods["errored"] = property(lambda self: self.is_dead)
     return type(kind, (Stand,), methods)
-
-
-def profiler_config(release: str, directory: Path | str, launched: dict[str, Any]) -> Any:
-    """Make a ProfilerConfig with the fields and defaults of that release."""
-    fields = SAID[release]["ProfilerConfig"]
-    known = {name: ast.literal_eval(default) for name, default in fields.items()}
-    if set(launched) - set(known):
-        raise TypeError(f"{release}: ProfilerConfig has no {sorted(set(launched) - set(known))}")
-    known |= {"profiler": "torch", "torch_profiler_dir": str(directory)} if directory else {}
-    return SimpleNamespace(**{**known, **launched})

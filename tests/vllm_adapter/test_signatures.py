@@ -39,16 +39,12 @@ def started(handle, iterations, contents=()):
 
 
 def test_releases_of_every_generation_are_known():
-    """Ten releases and more, from 0.13 to 0.33, each by one wheel with its checksum."""
+    """Ten releases and more, from 0.13 to 0.33."""
     numbers = {number(release)[:2] for release in SAID}
 
     assert set(signatures.RELEASES) == set(SAID)
     assert len(numbers) >= 10
     assert {(0, 13), (0, 16), (0, 17), (0, 31), (0, 32), (0, 33)} <= numbers
-    for release, said in SAID.items():
-        name, _, version = release.partition("==")
-        assert said["wheel"].startswith(f"{name.replace('-', '_')}-{version}-")
-        assert len(bytes.fromhex(said["sha256"])) == 32
 
 
 @every_release

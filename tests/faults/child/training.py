@@ -71,9 +71,7 @@ class Torch:
         return file.getvalue() + self.torch.get_rng_state().numpy().tobytes()
 
 
-def train(
-    prof, *, rollout=None, within=id, between=id, steps=(1, 2, 3, 4, 5), who="", model=None
-):  # fmt: skip
+def train(prof, *, rollout=None, within=id, between=id, steps=(1, 2, 3, 4, 5), who="", model=None):
     """Train, calling *within* in each phase and *between* after it; tell the state of each step."""
     model = model or {"floats": Floats, "torch": Torch}[os.environ["FAULTS_MODEL"]]()
     for step in prof.steps(steps):

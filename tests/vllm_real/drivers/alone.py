@@ -98,10 +98,7 @@ async def core_dies(engine):
                 if step == 1:
                     await batch(engine, "dying", [4])
                     for child in psutil.Process().children():
-                        if (
-                            "EngineCore" in " ".join(child.cmdline())
-                            or "EngineCore" in child.name()
-                        ):
+                        if "EngineCore" in " ".join([*child.cmdline(), child.name()]):
                             child.kill()
             done.append(step)
     told(session="core dies", run=prof.run_dir, done=done)
