@@ -60,13 +60,9 @@ class Replica:
         self.killed_by = ""
         """What a scheduler raised, or that it was killed; empty: it lives."""
 
-    @property
-    def is_dead(self) -> bool:
-        return bool(self.killed_by)
-
     def ask(self, request: Any) -> Any:
         """Have all answer a request to profile; only the first answer is looked at."""
-        answers = [self._alive(one.answered, request) for one in self.schedulers]
+        answers = [self._alive(one.part._profile, request) for one in self.schedulers]
         return answers[0]
 
     def step(self, mode: Mode) -> None:
@@ -80,7 +76,7 @@ class Replica:
         return [self._alive(one.get_internal_state).internal_state for one in firsts]
 
     def _alive(self, method: Callable[..., Any], *given: Any) -> Any:
-        if self.is_dead:
+        if self.killed_by:
             raise SchedulerDiedError(self.killed_by)
         try:
             return method(*given)
@@ -103,7 +99,7 @@ class TokenizerManager(Asked):
 
     @property
     def gracefully_exit(self) -> bool:
-        return self.replica.is_dead
+        return bool(self.replica.killed_by)
 
     async def start_profile(self, req: ProfileReq | None = None) -> Any:
         return await self._later("start_profile", {"req": req})

@@ -214,9 +214,6 @@ class Scheduler:
             trace.steps.append((time.time_ns(), f"step[{mode} bs={len(batch.reqs)}]"))
         return "tokens"
 
-    def answered(self, request: Any) -> Any:
-        return self.part._profile(request)
-
     def get_internal_state(self, request: Any = None) -> Any:
         said = SimpleNamespace(internal_state={"last_gen_throughput": 1.0})
         after = self.around.get("get_internal_state")

@@ -67,13 +67,13 @@ class FakeNpu:
                 self.prof_if = types.SimpleNamespace(
                     prof_path="", experimental_config=given["experimental_config"],
                     syscnt_enable=False, freq=100, start_cnt=0, start_monotonic=0,
-                    start_trace=lambda: self._called("start_trace"),
-                    stop_trace=lambda: self._called("stop_trace"),
+                    start_trace=lambda: self.calls.append("start_trace"),
+                    stop_trace=lambda: self.calls.append("stop_trace"),
                 )  # fmt: skip
                 fake.profiles.append(self)
 
             def start(self):
-                self._called("start")
+                self.calls.append("start")
                 if fake.fails_to_start:
                     print("[2026] [ERROR] [1] profiler.py: Call start failed. Exception: no room")
                     return
@@ -82,7 +82,7 @@ class FakeNpu:
                 self.prof_if.prof_path = str(made)
 
             def step(self):
-                self._called("step")
+                self.calls.append("step")
                 self.actions.append(self.given["schedule"](1))
                 made = Path(self.prof_if.prof_path)
                 events = "" if fake.records_nothing else "events " * 100
@@ -94,10 +94,7 @@ class FakeNpu:
                     (made / "profiler_info_5.json").write_text(json.dumps(info))
 
             def stop(self):
-                self._called("stop")
-
-            def _called(self, name):
-                self.calls.append(name)
+                self.calls.append("stop")
 
         def handler(where, analyse_flag=True):
             assert analyse_flag is False

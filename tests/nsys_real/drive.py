@@ -31,13 +31,10 @@ class Launched:
     env: dict[str, str]
 
     def record(self, folder, line):
-        """Record what the program does when it is told *line*.
-
-        `nsys start` returns up to a few ms before the program's ranges are seen, now and then.
-        """
+        """Record what the program does when it is told *line*."""
         quiet = "--sample=none", "--cpuctxsw=none", "--force-overwrite=true"
         self._call("start", *quiet, "-o", str(folder / "report"))
-        time.sleep(0.1)
+        time.sleep(0.1)  # `nsys start` returns up to a few ms before ranges are seen
         self.child.stdin.write(f"{line}\n")
         self.child.stdin.flush()
         self.child.stdout.readline()

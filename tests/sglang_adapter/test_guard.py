@@ -48,11 +48,11 @@ def _later(monkeypatch):
 
 
 def start(scheduler, folder, **words):
-    return scheduler.answered(ProfileReq(output_dir=str(folder), **words))
+    return scheduler.part._profile(ProfileReq(output_dir=str(folder), **words))
 
 
 def stop(scheduler):
-    return scheduler.answered(STOP)
+    return scheduler.part._profile(STOP)
 
 
 def run(scheduler, *modes):

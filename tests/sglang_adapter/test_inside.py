@@ -110,7 +110,7 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
     (scheduler,) = manager().replica.schedulers
     scheduler.get_internal_state()
 
-    answer = scheduler.answered(ProfileReq(output_dir=f"rlprof:{text}"))
+    answer = scheduler.part._profile(ProfileReq(output_dir=f"rlprof:{text}"))
 
     said = json.loads(scheduler.get_internal_state().internal_state["rlprof"]["answer"])
     assert answer.success

@@ -73,10 +73,7 @@ def shifts(one: Trained) -> dict[int, Shift]:
 
 
 def _around(span: Span, captures: Sequence[CaptureResult]) -> int:
-    """Return the ns for which *span* waited for its windows to open and to close.
-
-    Replicas close theirs while the driver goes on.
-    """
+    """Return the ns for which *span* waited for its windows; replicas close theirs meanwhile."""
     own = [
         capture
         for capture in captures

@@ -12,14 +12,12 @@ from tests.signatures.sources import Function, Trees, class_in, fields, has, lin
 if TYPE_CHECKING:
     from tests.signatures.record import Json
 
+_ASKED = ("start_profile", "stop_profile", "collective_rpc", "is_sleeping", "is_paused", "sleep")
 METHODS = {
-    "AsyncLLM": ("vllm/v1/engine/async_llm.py",
-                 ("start_profile", "stop_profile", "collective_rpc", "is_sleeping", "is_paused",
-                  "sleep")),
-    "LLM": ("vllm/entrypoints/llm.py", ("start_profile", "stop_profile", "collective_rpc",
-                                        "is_sleeping", "is_paused", "sleep")),
+    "AsyncLLM": ("vllm/v1/engine/async_llm.py", _ASKED),
+    "LLM": ("vllm/entrypoints/llm.py", _ASKED),
     "LLMEngine": ("vllm/v1/engine/llm_engine.py", ("start_profile", "is_sleeping")),
-}  # fmt: skip
+}
 """Class → where it is defined, and the methods whose signatures are kept."""
 
 _ATTRIBUTES = ("errored", "output_handler", "output_processor", "vllm_config", "engine_core")
