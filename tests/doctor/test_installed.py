@@ -1,4 +1,4 @@
-"""This Python, this core, the plugins that are installed beside it, and the clocks."""
+"""The Python version, the installed core and plugins, and the clocks."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Lab:
         self, handle: Any, *, inside: Any = None, before: Any = None, steps: Any = (1, 2, 3),
         limits: Any = None, tool: Any = (), ranks: Any = None, loop: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
-        """Train; call *before* and *inside* with the step, before and amid its rollout."""
+        """Train; call *before* before each rollout and *inside* during it, with the step."""
         options = self.own() | options
         config = self._config(steps, tool, {k: v for k, v in options.items() if v is not None})
         config["limits"] = {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {})

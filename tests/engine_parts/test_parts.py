@@ -1,4 +1,4 @@
-"""What the engines share: iterations, methods that are given back, answers, and counters."""
+"""What the engines share: iterations, wrapped methods, answers and counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of requests: how they leave a frontend, also one that a server has in its process."""
+"""The life of requests in a frontend, in this process or in the process of a server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WHOLE = {"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0}
 
 
 def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
-    """A release that renames times leaves slices that show nothing; dropped ones are counted."""
+    """If a release renames its times, slices show nothing; dropped requests are counted."""
     untimed = trace({"id": "a", "left": 15.0, "tokens": 4}, {"id": "b", "left": None})
     dropped = trace(WHOLE, dropped=3)
 

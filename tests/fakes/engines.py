@@ -16,7 +16,7 @@ calls: list[tuple[Any, ...]] = []
 
 
 class Asked:
-    """Something of a real engine's that notes how it is asked, and goes wrong at that."""
+    """A part of an engine that records its calls, and fails or blocks in them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []

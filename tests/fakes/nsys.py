@@ -1,4 +1,4 @@
-"""A stand-in for Nsight Systems: its words and states, and the file `database` as its export."""
+"""A stand-in for Nsight Systems that records nothing; it exports the file `database`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends go wrong where they are told to."""
+"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends fail where a test says so."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Replica:
 
 
 class TokenizerManager(Asked):
-    """The frontend; it raises before it asks the schedulers, and waits with their answer."""
+    """The frontend: it raises before it asks the schedulers, and blocks after they answer."""
 
     def __init__(self, replica: Replica, arguments: Any) -> None:
         super().__init__()

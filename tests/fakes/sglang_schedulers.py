@@ -1,4 +1,4 @@
-"""Schedulers that profile as SGLang's do: what raises here would end one, and its engine."""
+"""Schedulers that profile like SGLang's: an exception here would end the real engine."""
 
 from __future__ import annotations
 

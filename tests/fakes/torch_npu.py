@@ -1,4 +1,4 @@
-"""A thin torch_npu: it records nothing and raises nothing; a handler sets where all goes."""
+"""A thin torch_npu: it records and raises nothing, and a handler sets the output folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOST, TIME = "vm", "20261122204800427"
 
 
 def _config(*switches, **fields):
-    """Make a class of configs like a release's, with these fields beside those of every release."""
+    """Make the config class of a release: these fields, and those that every release has."""
     fields |= {"profiler_level": "Level0", "aic_metrics": "none", "data_simplification": True,
                "gc_detect_threshold": None}  # fmt: skip
     fields |= dict.fromkeys(("l2_cache", "record_op_args", "op_attr", *switches), False)

@@ -1,4 +1,4 @@
-"""Engines that profile as vLLM does, by generation; a token is a step of the profiler."""
+"""Engines that profile as each generation of vLLM does; each token is a profiler step."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Profiler:
 
 
 def state(name: str, prompt_len: int, wanted: int, generated: int = 0) -> Any:
-    """Make what a frontend keeps of a request."""
+    """Return what a frontend keeps of a request."""
     now = time.monotonic()
     stats = SimpleNamespace(
         arrival_time=time.time(), queued_ts=now, scheduled_ts=now, first_token_ts=now,

@@ -35,7 +35,7 @@ class Lab:
         self._started = 0
 
     def start(self, script, *, model="torch", bare=False, env=None, limits=None, **changes):
-        """Start *script*, recorded by `faulty` in three of five steps; *changes*: of the config."""
+        """Start *script*, with *changes* to a config that records steps 1 to 3 with `faulty`."""
         config = {
             "run_dir": str(self.runs),
             "scratch_dir": str(self.scratch),
@@ -68,7 +68,7 @@ class Lab:
     def both(self, script, *, model="torch", env=None, act=None, cut=None, **config):
         """Run *script* without rlprof, once for all tests, and with it: training is the same.
 
-        *cut*: the steps after which the fault ends the child with rlprof, for which *act* is then.
+        With *cut*, the fault ends the child with rlprof after so many steps, and *act* is for it.
         """
         untouched = None if cut is not None else act
         key = None if untouched else (script, model, *sorted((env or {}).items()))

@@ -84,7 +84,7 @@ class _Zygote:
             [sys.executable, str(CHILD / "zygote.py")], env=env,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
-        self._listener = threading.Thread(target=self._listen)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def start(self, script, env, out, err) -> int:

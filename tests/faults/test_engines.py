@@ -1,4 +1,4 @@
-"""A real engine, of another process, and its plugin go wrong: training and its windows do not."""
+"""If an engine in another process or its plugin fails, training and its windows do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hook that never returns: cut where it can be, and where it cannot the manifest shows where."""
+"""A hook that never returns is given up where possible; else the manifest names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hook that raises or crashes: one capture is the worse, and the manifest says why."""
+"""A hook that raises or crashes costs one capture, and the manifest says why."""
 
 from __future__ import annotations
 

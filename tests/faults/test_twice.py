@@ -1,4 +1,4 @@
-"""Calls in the wrong order, twice, or on other threads; and runs that meet in one folder."""
+"""Calls in the wrong order, twice, or on other threads; two runs in one folder."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ PLACES = {
 # failures.md: closed-late
 @pytest.mark.parametrize("name", PLACES)
 def test_a_tool_of_a_thread_is_stopped_where_that_comes_by(lab, name):
-    """Its window is closed late, or lost where its thread has ended or never comes, with a note."""
+    """A note says that its window closed late, or was lost because its thread never came."""
     script, states, why = PLACES[name]
 
     told = lab.both(script, tool="torch", **ON_A_THREAD)

@@ -1,4 +1,4 @@
-"""The user's code closes files, raises, ends the process: it does the same with rlprof."""
+"""User code that closes files, raises or ends the process does the same with rlprof."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 # failures.md: closed-descriptors
 def test_every_descriptor_is_closed_under_rlprof(lab):
-    """Training's own files get the numbers and stay whole; rlprof writes on into its own."""
+    """Training's files get the same descriptors and stay whole; rlprof reopens its own."""
     script = """
 def tidy_up(step):
     if step == 1:

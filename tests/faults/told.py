@@ -129,7 +129,7 @@ def rows(tools, broken, states):
 
 
 def assert_raw_data_kept(run) -> None:
-    """What was recorded and not exported lies where the manifest says; torch writes at its stop."""
+    """Raw data without artifacts lie where the manifest says; torch writes them at its stop."""
     for capture in run.captures:
         if capture.start_s is None or capture.artifacts or capture.state == "empty":
             continue

@@ -31,7 +31,7 @@ def asked(options):
     ],
 )
 def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
-    """Ours, verl's and the library's; contents that name neither npu nor cpu record both."""
+    """Also rlprof's own words; contents that name neither npu nor cpu record both."""
     assert [getattr(asked({name: word}), field) for word in words] == meant
 
 

@@ -1,4 +1,4 @@
-"""torch_npu's files: a trace on the wall clock, and tables where msprof-analyze looks for them."""
+"""torch_npu's files: the trace on the wall clock, and the tables for msprof-analyze."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def joined(run, target, kept=KEPT):
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_a_role_has_a_folder_of_its_own(tmp_path, monkeypatch, has_links):
-    """What msprof-analyze reads lies there by the rank's name, hard-linked where that works."""
+    """What msprof-analyze reads is there under the rank's name, as hard links if possible."""
 
     def refuse(*_):
         raise OSError(errno.EPERM, "hard links are not known here")
@@ -147,7 +147,7 @@ def test_a_role_has_a_folder_of_its_own(tmp_path, monkeypatch, has_links):
     ids=["replica", "raw data"],
 )
 def test_what_has_its_place_stays_there(tmp_path, target, kept, folder):
-    """The command names the folder of a replica, or that of the window for raw data."""
+    """The command names the folder of the replica, or the folder of the window for raw data."""
     found = joined(tmp_path, target, kept)
 
     assert found == (f"msprof-analyze cluster -d {{run}}/{folder}", "")

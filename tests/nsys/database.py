@@ -1,4 +1,4 @@
-"""What `nsys export -t sqlite` of 2023.4.4 writes, made by hand; tests/nsys_real compares it."""
+"""A handmade copy of what `nsys export -t sqlite` 2023.4.4 writes; nsys_real compares them."""
 
 from __future__ import annotations
 

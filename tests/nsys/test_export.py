@@ -114,7 +114,7 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
     ],
 )  # fmt: skip
 def test_what_is_to_be_said_of_a_report_is_said(export, notes, of_trace, of_report):
-    """What is not whole, how many phases lack a range, and that it has environments."""
+    """Notes say what is not whole, which phases lack a range, and that it has environments."""
     assert states(export(**notes)) == {TRACE: of_trace, REPORT: of_report or of_trace}
 
 

@@ -76,7 +76,7 @@ def begun(env, nsys, program):
 
 
 def test_a_program_is_born_as_it_would_be_alone_and_knows_its_session(nsys, env):
-    """All it gets is its own, beside the mark; options that launch's help lacks are start's."""
+    """Only the mark is added to its environment; options that `launch` lacks go to `start`."""
     options = {"cuda-graph-trace": "node", "sample": "cpu"}
 
     said, _ = told(env, nsys, "a b", "--", "$HOME", more={"options": options})

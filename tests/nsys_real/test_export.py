@@ -106,7 +106,7 @@ def test_all_ranges_are_there_where_the_clock_of_the_program_puts_them(traces):
 
 # failures.md: nsys-unusable
 def test_raw_data_are_imported_where_debian_has_the_importer(nsys, tmp_path):
-    """Nsys leaves raw data there; they are handed on with the cure, or become a whole trace."""
+    """Nsys leaves raw data; without the importer the note says how to get a trace from them."""
     program = parted(nsys, tmp_path)
     (raw,) = recorded(program, tmp_path, 1)
     assert [file.name for file in raw.glob("report*")] == ["report.qdstrm"]

@@ -49,6 +49,7 @@ def test_what_cannot_be_is_refused_before_the_run(options, contents, why):
 
     (fault,) = raised.value.faults
     assert why in fault
+    assert fault == why or not contents
     assert "engines.sglang" in fault
 
 

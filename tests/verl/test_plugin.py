@@ -1,4 +1,4 @@
-"""What verl's processes pay for the plugin, what it changes, and that each verl read has it."""
+"""What the plugin costs and changes in verl, and the names it needs in each release."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _told(tmp_path_factory):
 
 
 def test_it_imports_itself_and_changes_three_classes_and_two_functions(told):
-    """Every worker loads it: it imports no other module; marks are pickled by reference."""
+    """Every worker loads it, so it imports nothing else; Ray pickles marks by reference."""
     assert set(told[0]) - {"__future__"} == {"rlprof_verl", "rlprof_verl.plugin"}
     assert told[1] == [[True, True], True, True]  # right after the import of each
     assert told[2] == [True, True]

@@ -73,7 +73,7 @@ def shifts(one: Trained) -> dict[int, Shift]:
 
 
 def _around(span: Span, captures: Sequence[CaptureResult]) -> int:
-    """Return the ns for which *span* waited for its windows; replicas close theirs meanwhile."""
+    """Return the ns that *span* waited for windows, except those that replicas close."""
     own = [
         capture
         for capture in captures

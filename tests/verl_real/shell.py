@@ -15,9 +15,9 @@ _CONFIG = "tools: {torch: {contents: [cpu, shapes]}}\ntool: torch\nroles: {actor
 def attach(
     loop: subprocess.Popen[bytes], home: Path, tmp: Path, steps: int, is_killed: bool
 ) -> int | None:
-    """Record *steps* of *loop*, whose Ray is in *tmp*; return the exit code, if it got so far.
+    """Record *steps* of *loop*, whose Ray is in *tmp*; return its exit code, or None.
 
-    With *is_killed* the shell is killed as soon as it records.
+    With *is_killed* the shell is killed as soon as it records. None: the loop ended before.
     """
     while not (home / "metrics.jsonl").exists():  # verl makes it when its actors are there
         if loop.poll() is not None:

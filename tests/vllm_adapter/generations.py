@@ -24,7 +24,7 @@ def engine(
     tp: int = 1,
     launched: dict[str, Any] | None = None,
 ) -> Any:
-    """Make an engine of *release* that profiles into *directory*, if there is any."""
+    """Make an engine of *release* that profiles into *directory*, or not at all if it is empty."""
     known = SAID[release]["ProfilerConfig"].items()
     fields = {name: ast.literal_eval(default) for name, default in known} | (launched or {})
     if len(fields) > len(known):

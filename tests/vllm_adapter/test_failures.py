@@ -124,7 +124,7 @@ def test_an_engine_that_cannot_be_recorded_is_not_asked(lab, traces, has_profile
 
 # failures.md: vllm-native
 def test_what_is_known_of_nothing_is_not_asked_for(lab, handle):
-    """Through a framework's handle no keyword is tried; what it wrote is left where it is."""
+    """A handle that takes any arguments gets no keyword; what it wrote stays where it is."""
     start = lambda *args, **kwargs: handle.start_profile(*args, **kwargs)  # noqa: E731, PLW0108
     stop = lambda: handle.stop_profile()  # noqa: E731, PLW0108 -- no coroutine, but awaited
     opaque = SimpleNamespace(generate=handle.generate, start_profile=start, stop_profile=stop)

@@ -1,4 +1,4 @@
-"""The life of requests, from a frontend that is like vLLM's, or in the process of a server."""
+"""The life of requests in a frontend like vLLM's, in this process or in a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin of examples/third_party_engine that goes wrong before a start and after a stop."""
+"""A plugin for examples/third_party_engine that fails before start and after stop."""
 
 from __future__ import annotations
 

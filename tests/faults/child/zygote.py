@@ -1,4 +1,4 @@
-"""A Python that has imported torch, and forks a child to run each script as its `__main__`."""
+"""A process that has imported torch, and forks a child that runs a script as `__main__`."""
 
 from __future__ import annotations
 
