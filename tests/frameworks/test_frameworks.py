@@ -201,4 +201,4 @@ def test_no_address_is_kept(kept):
     text = kept.RECORD.file.read_text(encoding="utf-8")
 
     assert "://" not in text
-    assert text == laid_out(kept.kept()) + "\n"
+    assert text == laid_out(kept.RECORD.kept()) + "\n"
