@@ -277,8 +277,8 @@ def test_options_of_a_role_go_over_those_of_the_run():
     assert Launch(env={"SAMPLER_OUT": "x"}, argv_prefix=("sample",)) == actor.launch
 
 
-def test_faults_of_options_have_their_line(tmp_path, hand):
-    """In a YAML file a plugin's faults stand among the others, by line."""
+def test_each_fault_has_its_line(tmp_path, hand):
+    """The faults of a YAML file come in its order, each with the line of its key."""
     file = tmp_path / "p.yaml"
     file.write_text(
         dedent("""\
@@ -290,7 +290,13 @@ def test_faults_of_options_have_their_line(tmp_path, hand):
                 events:
                   - cycles
                   - 7
-            roles: {actor: {}}
+            roles:
+              actor:
+                phases:
+                  - gen
+                  - 3
+              critic: {tool: counter, rnks: [0]}
+
             strict: 1
         """)
     )
@@ -302,7 +308,9 @@ def test_faults_of_options_have_their_line(tmp_path, hand):
         f"{file}:1: tool: tool 'missing' is not installed ({INSTALLED})",
         f"{file}:5: tools.sampler.depth.levels: expected a whole number, got False",
         f"{file}:8: tools.sampler.events[1]: expected text, got 7",
-        f"{file}:10: strict: expected true or false, got 1",
+        f"{file}:11: roles.actor.phases: expected a name or a list of names, got 3",
+        f"{file}:14: roles.critic.rnks: unknown key; did you mean 'ranks'?",
+        f"{file}:16: strict: expected true or false, got 1",
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -70,9 +69,6 @@ def _folder(tmp_path):
         start = NOW + number * 100 * SECOND
         actor.span("step", str(number), start, start + SECOND, step=number)
     actor.trace(Window(1, 2, "update"), [], NOW)
-    header = json.loads((built.path / "run.json").read_text())
-    header["owner"]["opened_ns"] = NOW
-    (built.path / "run.json").write_text(json.dumps(header))
     return built.path
 
 

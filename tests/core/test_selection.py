@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import attrs
 import pytest
 
@@ -29,15 +27,7 @@ def record(process, number, phase, *, tool="torch"):
     """Record a phase of the step into a file, for as long as the phase took."""
     window = Window(number, number + 1, phase)
     start = NOW + number * SECOND + (SECOND // 2 if phase == "update" else 0)
-    process.opened.add((window, tool, process.engine))
-    key = process.key(window, tool)
-    process.tell("opened", start, **key, scratch="", asked={})
-    process.tell("closed", start + SECOND // 2, **key, reason="end", seconds=0.0)
-    path = f"{process.name}_{tool}_{number}_{phase}.json.gz"
-    (process.folder / path).write_bytes(b"any")
-    artifact = {"path": path, "kind": "trace", "format": "any"}
-    process.tell("artifact", start + SECOND // 2, **key, artifact=artifact)
-    process.tell("exported", start + SECOND // 2, **key, seconds=0.0)
+    process.artifact(window, b"any", tool=tool, at=start, ns=SECOND // 2)
 
 
 @pytest.fixture(name="path", scope="module")
@@ -60,9 +50,6 @@ def _path(tmp_path_factory):
         driver.engine = Target("rollout", replica=0)
         record(driver, number, "rollout", tool="vllm")
         driver.engine = None
-    header = json.loads((run.path / "run.json").read_text())
-    header["owner"]["opened_ns"] = NOW
-    (run.path / "run.json").write_text(json.dumps(header))
     return run.path
 
 

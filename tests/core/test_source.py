@@ -44,30 +44,6 @@ def test_what_is_no_source_is_refused(value, what):
 # YAML
 
 
-def test_each_fault_has_its_line(file):
-    """The faults come in the order of the file, each with the line of its key."""
-    text = """\
-        tool: torch
-        stpes: [1]
-        roles:
-          actor:
-            phases:
-              - gen
-              - 3
-          critic: {tool: x, rnks: [0]}
-
-        strict: 1
-    """
-
-    expected = """\
-        FILE: 4 faults
-          FILE:2: stpes: unknown key; did you mean 'steps'?
-          FILE:5: roles.actor.phases: expected a name or a list of names, got 3
-          FILE:8: roles.critic.rnks: unknown key; did you mean 'ranks'?
-          FILE:10: strict: expected true or false, got 1"""
-    assert dedent(expected) == faults_of(file, text)
-
-
 def test_keys_given_twice_are_faults(file):
     """YAML readers silently take the last of two; here both lines are named, at every depth."""
     text = """\

@@ -33,6 +33,9 @@ class RunBuilder:
     def __init__(self, root: Path) -> None:
         header = {"config": {}, "expected": {}}
         self.path = join(root, Target("driver"), header, env={"RLPROF_RUN_ID": "a-run"}).path
+        written = json.loads((self.path / "run.json").read_text())
+        written["owner"]["opened_ns"] = NOW
+        (self.path / "run.json").write_text(json.dumps(written))
 
     def process(self, role: str = "actor", rank: int = 0, size: int = 2, host: str = "node-a"):
         """Add a process that has ended."""
@@ -84,8 +87,11 @@ class ProcessBuilder:
         header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
         return self.artifact(window, as_trace(events, header), tool=tool)
 
-    def artifact(self, window, content: bytes | None, *, tool="torch", kind="trace", **known):
-        """Record *window* into a file with *content*, or one that is not there."""
+    def artifact(
+        self, window, content: bytes | None, *, tool="torch", kind="trace", at=NOW, ns=1_000_000,
+        **known,
+    ):  # fmt: skip
+        """Record *window* for *ns* into a file with *content*, or one that is not there."""
         self.artifacts += 1
         suffix = "json.gz" if kind == "trace" else "pickle"
         path = f"{self.name}_{self.artifacts}.{suffix}"
@@ -93,8 +99,8 @@ class ProcessBuilder:
             (self.folder / path).write_bytes(content)
         key = self.key(window, tool)
         if (window, tool, self.engine) not in self.opened:
-            self.open(window, NOW, tool=tool)
-        self.tell("closed", NOW + 1_000_000, **key, reason="end", seconds=0.0)
+            self.open(window, at, tool=tool)
+        self.tell("closed", at + ns, **key, reason="end", seconds=0.0)
         artifact = attrs.asdict(Artifact(path, kind, "any", **known))
         self.tell("artifact", **key, artifact=artifact)
         self.tell("exported", **key, seconds=0.0)
