@@ -39,21 +39,24 @@ def windows(prof):
 
 @pytest.mark.slow
 def test_a_run_without_steps_records_what_it_is_asked(config):
-    """With steps: none nothing is recorded until somebody asks; then the next steps are."""
+    """Nothing until somebody asks, then the next steps; `at` names the first, for all ranks."""
     with rlprof.open(config(steps="none")) as prof:
         train(prof, range(3))
-        answer = ask(prof, next=2)
-        train(prof, range(3, 7))
+        late = ask(prof, at=6, phases=("rollout",))
+        soon = ask(prof, next=2)
+        train(prof, range(3, 8))
 
-    (served,) = rlprof.read(prof.run_dir).answers
-    assert answer.state == "waiting"
-    assert (served.state, served.steps) == ("served", (3, 4))
-    assert windows(prof) == ["3/rollout", "3/update", "4/rollout", "4/update"]
-    assert {c.request for c in rlprof.read(prof.run_dir).captures} == {served.id}
+    run = rlprof.read(prof.run_dir)
+    assert (late.state, soon.state) == ("waiting", "waiting")
+    assert {one.id: (one.state, one.steps) for one in run.answers} == {
+        late.id: ("served", (6,)), soon.id: ("served", (3, 4)),
+    }  # fmt: skip
+    assert windows(prof) == ["3/rollout", "3/update", "4/rollout", "4/update", "6/rollout"]
+    assert [c.request for c in run.captures] == [soon.id] * 4 + [late.id]
 
 
 def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls, tmp_path):
-    """Two threads wait for a request, and nothing else: no tool is configured, no scratch."""
+    """Two threads wait for a request, and nothing else: no tool, no scratch, no counters."""
     before = set(threading.enumerate())
 
     with rlprof.open(config(steps="none", counters="none")) as prof:
@@ -67,18 +70,7 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
     assert threads == ["rlprof-live", "rlprof-scribe"]
     assert [call for call in calls if call[2:3] != ("launch",)] == []
     assert list((tmp_path / "scratch").rglob("actor-*")) == []
-
-
-@pytest.mark.slow
-def test_a_request_may_name_its_first_step(config):
-    """With `at` all ranks record the same step; a later request that is due goes ahead."""
-    with rlprof.open(config(steps="none")) as prof:
-        late = ask(prof, at=3, phases=("rollout",))
-        soon = ask(prof, phases=("rollout",))
-        train(prof, range(5))
-
-    answers = {answer.id: answer.steps for answer in rlprof.read(prof.run_dir).answers}
-    assert answers == {late.id: (3,), soon.id: (0,)}
+    assert not (prof.run_dir / "counters").exists()
 
 
 # failures.md: step-over

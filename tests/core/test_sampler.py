@@ -6,7 +6,6 @@ import ctypes
 import json
 import os
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import rlprof
-from rlprof.config import Counters, load_config
+from rlprof.config import Counters
 from rlprof.types import Target
 from rlprof_live._nvml import open_devices
 from rlprof_live._sampler import Sampler
@@ -105,17 +104,6 @@ def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch
     assert numbers == list(range(1, len(uses) + 1))  # one instance of the plugin is asked
     first = next(iter(rlprof.read(prof.run_dir).counters()))
     assert began - 10**9 < first.time_ns < time.time_ns()
-
-
-def test_one_word_turns_them_off(config):
-    """No thread looks, and no file is made."""
-    with rlprof.open(config(counters="none")) as prof:
-        prof.step(1)
-        names = [thread.name for thread in threading.enumerate()]
-
-    assert "rlprof-counters" not in names
-    assert not (prof.run_dir / "counters").exists()
-    assert load_config(config(counters="none")).counters is None
 
 
 class NVMLError(Exception):

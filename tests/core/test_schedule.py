@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from rlprof.schedule import Schedule, Steps, parse_steps
-from rlprof.types import Window
 
 HORIZON = 40
 
@@ -71,13 +70,3 @@ def test_a_stretch_may_have_no_end():
 
     assert sys.maxsize == steps.stretch_end(5)
     assert Schedule(steps, "continuous", None, join_steps=True).at_step(3).id == "3-"
-
-
-def test_only_discrete_mode_opens_windows_of_phases():
-    """A phase of a chosen step is one, if no phases are named or it is among them."""
-    steps = parse_steps([2])
-
-    assert Schedule(steps, "discrete", ("gen",)).at_phase(2, "gen", 1) == Window(2, 3, "gen", 1)
-    assert Schedule(steps).at_phase(3, "gen", 1) is None
-    assert Schedule(steps, "discrete", ("update",)).at_phase(2, "gen", 1) is None
-    assert Schedule(steps, "continuous").at_phase(2, "gen", 1) is None
