@@ -13,6 +13,7 @@ from rlprof_cli import main
 from rlprof_live import control
 from tests.core.test_on_demand import ask, train
 from tests.fakes import engines
+from tests.waiting import wait_until
 
 
 @pytest.fixture(name="given")
@@ -24,9 +25,8 @@ def _given(config):
     def make(engine="motor", options=None, rollout=None, **changes):
         rollout = {"engine": engine, "phases": ["rollout"], "tool": []} | (rollout or {})
         roles = {"actor": {"phases": ["update"]}, "rollout": rollout}
-        return config(
-            roles=roles, engines={engine: options or {}}, **({"steps": [1]} | changes)
-        )  # fmt: skip
+        given = {"roles": roles, "engines": {engine: options or {}}, "steps": [1]}
+        return config(**given | changes)
 
     return make
 
@@ -38,15 +38,18 @@ def found(prof):
 
 
 @pytest.mark.slow
-def test_an_engine_is_recorded_in_the_windows_of_its_role(given):
-    """It has its own phases, its own target and folder; the process has its own beside it."""
-    with rlprof.open(given(), role="actor") as prof:
-        prof.attach({"name": "e0"})
+def test_engines_are_recorded_in_the_windows_of_their_role(given):
+    """Each that holds a chosen rank, with its own target and folder; the process beside them."""
+    with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
+        for replica in range(3):
+            held = [2 * replica, 2 * replica + 1]
+            prof.attach({"name": f"e{replica}"}, replica=replica, ranks=held)
         train(prof)
 
     run = rlprof.read(prof.run_dir)
     assert found(prof) == [
         ("1/rollout", "rollout replica 0", "motor", "whole"),
+        ("1/rollout", "rollout replica 1", "motor", "whole"),
         ("1/update", "actor 0/1", "fake", "whole"),
     ]
     (artifact,) = run.captures[0].artifacts
@@ -79,22 +82,6 @@ def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(g
     assert [entry[1] for entry in found(prof)] == ["actor 0/1"]
     said = [record.getMessage() for record in caplog.records]
     assert [message] * 2 == [line for line in said if "config (there" in line]
-
-
-@pytest.mark.slow
-def test_several_replicas_are_recorded_at_once(given):
-    """`ranks` chooses those that hold one of them."""
-    with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
-        prof.attach({"name": "a"}, replica=0, ranks=[0, 1])
-        prof.attach({"name": "b"}, replica=1, ranks=[2, 3])
-        prof.attach({"name": "c"}, replica=2, ranks=[4, 5])
-        train(prof)
-
-    assert [entry[:2] for entry in found(prof)] == [
-        ("1/rollout", "rollout replica 0"),
-        ("1/rollout", "rollout replica 1"),
-        ("1/update", "actor 0/1"),
-    ]
 
 
 def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
@@ -173,12 +160,10 @@ def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
     """Both record the same steps; an option goes to the role whose tool has it."""
     with rlprof.open(given(steps="none"), role="actor") as prof:
         prof.attach({"name": "e"})
-        while not rlprof.read(prof.run_dir).attached:
-            time.sleep(0.05)
+        wait_until(lambda: rlprof.read(prof.run_dir).attached)
         words = ["capture", str(prof.run_dir), "--role", "actor", "--role", "rollout"]
         code = main([*words, "--no-wait", "--set", "fake.level=7"])
-        while len(rlprof.read(prof.run_dir).answers) < 2:
-            time.sleep(0.05)
+        wait_until(lambda: len(rlprof.read(prof.run_dir).answers) == 2)
         train(prof, [4])
 
     run = rlprof.read(prof.run_dir)
@@ -198,8 +183,7 @@ def test_a_request_may_name_options_of_the_tools_inside_an_engine(given, monkeyp
 
     with rlprof.open(config, role="actor") as prof:
         prof.attach([])
-        while not rlprof.read(prof.run_dir).attached:
-            time.sleep(0.05)
+        wait_until(lambda: rlprof.read(prof.run_dir).attached)
         words = ["capture", str(prof.run_dir), "--role", "rollout", "--no-wait"]
         codes = [main([*words, "--set", "fake.level=7"]), main([*words, "--tool", "other"])]
 

@@ -181,22 +181,6 @@ def test_followers_find_the_leaders_run(at_once, env):
     assert [led, led] == [at_once(Target("actor", rank, 8), env) for rank in (1, 7)]
 
 
-@pytest.mark.parametrize("env", [NAMED, MEETING])
-def test_followers_wait_for_the_leader(runs, env):
-    """A rank that comes first looks again until rank 0 has opened the run."""
-    led, pauses = [], []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 3:
-            led.append(join(runs, LEADER, HEADER, env=env))
-
-    found = join(runs, FOLLOWER, HEADER, env=env, wait_s=5, sleep=sleep)
-
-    assert led == [found]
-    assert len(pauses) == 3
-
-
 # failures.md: no-leader
 def test_without_a_leader_the_message_helps(runs):
     """A rank that finds no run says what was missing and what to do; it makes none itself."""
@@ -315,6 +299,11 @@ def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
 # Other hosts
 
 
+def in_the_fifth(pauses, do):
+    """Return a `sleep` that notes the pauses, and does something in the fifth."""
+    return lambda seconds: pauses.append(seconds) or (len(pauses) == 5 and do())
+
+
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
 def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target):
     """An older run may have crashed a moment ago; it lives if its manifests are seen to grow."""
@@ -323,11 +312,7 @@ def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, tar
     manifest.parent.mkdir()
     manifest.write_text("line\n")
     pauses = []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 5:
-            manifest.write_text("line\nline\n")
+    sleep = in_the_fifth(pauses, lambda: manifest.write_text("line\nline\n"))
 
     found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
 
@@ -339,12 +324,8 @@ def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, tar
 def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, target):
     """Who is back before the crashed leader waits for it, and joins what it opens then."""
     first = move(at_once(LEADER), age_s=3600)
-    before, pauses, second = contents(first.path), [], []
-
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 5:
-            second.append(move(at_once(LEADER)))
+    before, second = contents(first.path), []
+    sleep = in_the_fifth([], lambda: second.append(move(at_once(LEADER))))
 
     found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
 

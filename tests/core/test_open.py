@@ -12,8 +12,8 @@ import rlprof
 from tests.core.steps import train
 
 
-def test_without_a_config_rlprof_is_off():
-    """No config, no session: the same object of empty methods each time it is asked."""
+def test_without_a_config_rlprof_is_off(config):
+    """The same object of empty methods each time it is asked; `enabled: false` is off, too."""
     prof = rlprof.open()
 
     with prof:
@@ -25,21 +25,13 @@ def test_without_a_config_rlprof_is_off():
         prof.minibatch()
     assert isinstance(prof, rlprof.Off)
     assert (prof.is_recording, prof.run_dir) == (False, None)
+    assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)
 
 
 def test_off_offers_all_that_a_session_does():
     """Code written for a session works when rlprof is off."""
     session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
-    internal = {
-        "add",
-        "forget",
-        "close_away",
-        "count",
-        "enter",
-        "leave",
-        "open_away",
-        "scribe",
-    }
+    internal = {"add", "forget", "close_away", "count", "enter", "leave", "open_away", "scribe"}
     of_listeners = {"ask", "log", "target", "tracks", "write", "add_span", "watch_spans"}
     of_fleets = {"open_window", "go_to", "close_window", "lead", "run", "here", "name", "manifest",
                  "warn", "attempt", "add_figures"}  # fmt: skip
@@ -58,13 +50,8 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
         train(prof, [1], "update")
 
     assert opened == f"rlprof: records into {prof.run_dir}\n"
-    assert capsys.readouterr() == (
-        "",
-        (
-            "rlprof: 1 window recorded, 1 with failures; look at the run with: "
-            f"rlprof ls {prof.run_dir.name}\n"
-        ),
-    )
+    look = f"look at the run with: rlprof ls {prof.run_dir.name}"
+    assert capsys.readouterr() == ("", f"rlprof: 1 window recorded, 1 with failures; {look}\n")
 
 
 def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
@@ -75,11 +62,6 @@ def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
         shown = prof.run_dir.relative_to(tmp_path)
 
     assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
-
-
-def test_enabled_false_is_off(config):
-    """A config may say that nothing is to happen."""
-    assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)
 
 
 def test_the_only_role_need_not_be_named(config):
