@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import rlprof as package
+import rlprof
 from rlprof import Advice, hookimpl, plugins
 from rlprof.distributions import KNOWN
 from rlprof.types import Launch
-from rlprof_cli import COMMANDS, main
+from rlprof_cli import COMMANDS
 from rlprof_cli._table import table
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
@@ -41,21 +41,6 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.fixture
-def rlprof(capsys):
-    """Run the command; return exit code, stdout, stderr."""
-
-    def run(*argv: object) -> tuple[int, str, str]:
-        try:
-            code = main([str(arg) for arg in argv])
-        except SystemExit as exc:
-            code = exc.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
 def lines(text: str) -> str:
     return dedent(text).removeprefix("\n")
 
@@ -63,11 +48,11 @@ def lines(text: str) -> str:
 # The command
 
 
-def test_every_command_explains_itself(rlprof):
+def test_every_command_explains_itself(shell):
     """The help of a command names its arguments and says in sentences what it does."""
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
-        code, out, err = rlprof(name, "--help")
+        code, out, err = shell(name, "--help")
 
         assert (code, err) == (0, "")
         assert f"usage: rlprof {name} [-h]" in " ".join(out.split())
@@ -88,25 +73,14 @@ def test_every_command_explains_itself(rlprof):
     ],
     ids=["misspelt", "no file", "backwards", "two at once", "unknown", "no command"],
 )  # fmt: skip
-def test_wrong_usage_is_2(rlprof, argv, message):
+def test_wrong_usage_is_2(shell, argv, message):
     """Wrong usage prints the usage of that command, what was wrong, and the page, on stderr."""
-    code, out, err = rlprof(*argv)
+    code, out, err = shell(*argv)
 
     assert (code, out) == (2, "")
     assert err.startswith(f"usage: {message.partition(': error')[0]} [-h]")
     assert message in err
     assert err.endswith("docs/commands.md explains each command\n")
-
-
-def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
-    """In a folder without runs, the name alone shows the first commands."""
-    monkeypatch.chdir(tmp_path)
-
-    code, out, err = rlprof()
-
-    assert (code, err) == (0, "")
-    assert "no run in outputs/profile" in out
-    assert "RLPROF_CONFIG=always python train.py" in out
 
 
 @pytest.mark.slow
@@ -118,9 +92,13 @@ def test_alone_it_says_how_to_begin(rlprof, tmp_path, monkeypatch):
     ],
     ids=["ended", "died"],
 )
-def test_alone_it_says_what_to_do_with_the_latest_run(rlprof, tmp_path, monkeypatch, ending, told):
-    """The name alone shows the latest run, its state, and the commands for that state."""
+def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
+    """The name alone shows the latest run, its state, and the commands for that; or the first."""
     monkeypatch.chdir(tmp_path)
+    code, out, err = shell()
+    assert (code, err) == (0, "")
+    assert "no run in outputs/profile" in out
+    assert "RLPROF_CONFIG=always python train.py" in out
     program = (
         "import os, time, rlprof\nprof = rlprof.open('always')\nprof.step(1)\n"
         "while not (prof.manifest.exists() and prof.manifest.stat().st_size):\n"
@@ -128,7 +106,7 @@ def test_alone_it_says_what_to_do_with_the_latest_run(rlprof, tmp_path, monkeypa
     )
     subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
 
-    code, out, _ = rlprof()
+    code, out, _ = shell()
 
     assert code == 0
     assert next((tmp_path / "outputs/profile").iterdir()).name in out
@@ -148,20 +126,20 @@ def test_states_have_colours_on_a_terminal_alone(monkeypatch):
     assert shown == "RUN  STATE\na    \x1b[31mdied \x1b[0m"
 
 
-def test_a_shell_completes_every_command(rlprof):
+def test_a_shell_completes_every_command(shell):
     """The script names our commands and those that other distributions offer."""
-    for shell in ("bash", "zsh", "fish"):
-        code, out, err = rlprof("completion", shell)
+    for language in ("bash", "zsh", "fish"):
+        code, out, err = shell("completion", language)
 
         assert (code, err) == (0, "")
         assert [name for name in ("capture", "export", "why") if name not in out] == []
 
 
-def test_verbose_shows_where_an_error_was_raised(rlprof, tmp_path):
+def test_verbose_shows_where_an_error_was_raised(shell, tmp_path):
     """`-v` prints the traceback above the error, before or after the command."""
-    _, _, bare = rlprof("ls", tmp_path / "nope")
-    _, _, after = rlprof("ls", "-v", tmp_path / "nope")
-    _, _, before = rlprof("-v", "ls", tmp_path / "nope")
+    _, _, bare = shell("ls", tmp_path / "nope")
+    _, _, after = shell("ls", "-v", tmp_path / "nope")
+    _, _, before = shell("-v", "ls", tmp_path / "nope")
 
     assert "Traceback" not in bare
     assert after.startswith("Traceback")
@@ -169,9 +147,9 @@ def test_verbose_shows_where_an_error_was_raised(rlprof, tmp_path):
     assert before == after
 
 
-def test_the_version_is_that_of_the_distribution(rlprof):
+def test_the_version_is_that_of_the_distribution(shell):
     """What a bug report begins with."""
-    assert rlprof("--version") == (0, f"rlprof {CORE}\n", "")
+    assert shell("--version") == (0, f"rlprof {CORE}\n", "")
 
 
 @pytest.mark.slow
@@ -189,7 +167,7 @@ def test_a_reader_that_goes_away_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_cannot_be_written_or_read_is_one_line(rlprof, tmp_path, monkeypatch):
+def test_what_cannot_be_written_or_read_is_one_line(shell, tmp_path, monkeypatch):
     """On stderr: the file first, why, and what to do; somebody else's run is exported elsewhere."""
     run_folder = Folder(tmp_path / "run").path
     access, exports, below = os.access, run_folder / "exports", tmp_path / "file" / "below"
@@ -199,12 +177,12 @@ def test_what_cannot_be_written_or_read_is_one_line(rlprof, tmp_path, monkeypatc
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", str(run_folder))
 
-    found = [rlprof("export", run_folder, "--out", below)]
+    found = [shell("export", run_folder, "--out", below)]
     monkeypatch.setattr(os, "access", lambda path, mode: path != exports and access(path, mode))
-    found.append(rlprof("export", run_folder))
-    code, *_ = rlprof("export", run_folder, "--out", tmp_path / "out")
+    found.append(shell("export", run_folder))
+    code, *_ = shell("export", run_folder, "--out", tmp_path / "out")
     monkeypatch.setattr("rlprof_cli.export.read", refused)
-    found.append(rlprof("export", run_folder))
+    found.append(shell("export", run_folder))
 
     other = "name a folder that you can write to: --out DIR"
     told = [
@@ -219,23 +197,20 @@ def test_what_cannot_be_written_or_read_is_one_line(rlprof, tmp_path, monkeypatc
 # check
 
 
-def test_check_says_what_processes_must_be_born_with(rlprof, file):
+def test_check_says_what_processes_must_be_born_with(shell, file):
     """Whoever writes a launcher is told what to put there."""
 
     class Needy:
         @hookimpl
         def configure(self, place):
-            return Launch(
-                env={"B": "2", "A": "1"},
-                argv_prefix=("nsys", "launch"),
-                runtime_env={"nsight": {}},
-            )
+            env, ray = {"B": "2", "A": "1"}, {"nsight": {}}
+            return Launch(env=env, argv_prefix=("nsys", "launch"), runtime_env=ray)
 
     plugins.register("tool", "needy", Needy)
     plugins.register("engine", "motor", engines.Motor)
     file.write_text("roles: {actor: {tool: needy}, rollout: {engine: motor, tool: []}}")
 
-    code, out, _ = rlprof("check", file)
+    code, out, _ = shell("check", file)
 
     assert code == 0
     assert out == lines(f"""
@@ -265,37 +240,35 @@ CAUTIOUS = {
     "once": careful(lambda _: "mind the gap"),
     "vain": careful(lambda options: options.no_such),
 }
+RAISED = "advise raised"
 CAUTIONS = [
     "caution, careful: its files hold keys",
     "caution, careful: hz: it is slow",
-    (
-        "caution, once: advise raised TypeError: it must return a list of rlprof.Advice, "
-        "got 'm' in it"
-    ),
-    "caution, vain: advise raised AttributeError: 'NoOptions' object has no attribute 'no_such'",
+    f"caution, once: {RAISED} TypeError: it must return a list of rlprof.Advice, got 'm' in it",
+    f"caution, vain: {RAISED} AttributeError: 'NoOptions' object has no attribute 'no_such'",
 ]
 
 
-def test_plugins_say_beforehand_what_one_should_know(rlprof, file):
+def test_plugins_say_beforehand_what_one_should_know(shell, file):
     """By `check` and `plan`: a line each, once for all roles; one that raises is no fault."""
     for name, cls in CAUTIOUS.items():
         plugins.register("tool", name, cls)
     file.write_text("{tool: [careful, once, vain], steps: [1], roles: {actor: {}, critic: {}}}")
 
-    code, out, err = rlprof("check", file)
-    planned = rlprof("plan", file, "--steps", "1-1")
+    code, out, err = shell("check", file)
+    planned = shell("plan", file, "--steps", "1-1")
 
     assert (code, err) == (0, "")
     assert out.splitlines()[3:] == [f"  {words}" for words in CAUTIONS]
     assert (planned[0], planned[1].splitlines()[-4:], planned[2]) == (0, CAUTIONS, "")
-    assert "caution" not in rlprof("plan", file, "--steps", "1-1", "--no-estimate")[1]
+    assert "caution" not in shell("plan", file, "--steps", "1-1", "--no-estimate")[1]
 
 
-def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
+def test_check_of_one_role_needs_its_plugins_only(shell, file):
     """As a process of that role would check; a role that is not there is said to be so."""
     file.write_text("steps: [2]\nroles: {actor: {tool: torch}, rollout: {tool: missing}}")
 
-    code, out, err = rlprof("check", file, "--role", "actor", "--role", "critic")
+    code, out, err = shell("check", file, "--role", "actor", "--role", "critic")
 
     assert (code, err) == (0, "")
     assert out == lines(f"""
@@ -303,7 +276,7 @@ def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
           actor: torch
           critic: not in the config, not recorded (roles: actor, rollout)
     """)
-    assert rlprof("check", file)[0] == 1
+    assert shell("check", file)[0] == 1
 
 
 # plan
@@ -314,13 +287,12 @@ def test_check_of_one_role_needs_its_plugins_only(rlprof, file):
     [("false", "0-8", ["3", "4", "5"]), ("true", "0-100", ["3-5", "9"]), ("true", "4-9", ["9"])],
     ids=["single", "joined", "a stretch that began before"],
 )
-def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
+def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     """Continuous mode: a window a step, or one a stretch; only those that open in the range."""
-    file.write_text(
-        f"tool: torch\nmode: continuous\njoin_steps: {join}\nsteps: [3-5, 9]\nroles: {{a: {{}}}}"
-    )
+    words = f"mode: continuous, join_steps: {join}, steps: [3-5, 9], roles: {{a: {{}}}}"
+    file.write_text(f"{{tool: torch, {words}}}")
 
-    code, out, _ = rlprof("plan", file, "--no-estimate", "--steps", steps)
+    code, out, _ = shell("plan", file, "--no-estimate", "--steps", steps)
 
     assert code == 0
     rows = out.partition("WINDOWS\n")[2].partition("\n\n")[0].splitlines()
@@ -338,24 +310,23 @@ def test_plan_shows_windows_of_steps(rlprof, file, join, steps, windows):
     ],
     ids=["whole steps", "an engine", "both"],
 )  # fmt: skip
-def test_plan_names_the_folders_as_they_will_be(rlprof, file, config, folders):
+def test_plan_names_the_folders_as_they_will_be(shell, file, config, folders):
     """The first step as its folder is called; ranks and replicas where there are such."""
     file.write_text(config)
 
-    code, out, _ = rlprof("plan", file, "--no-estimate")
+    code, out, _ = shell("plan", file, "--no-estimate")
 
     assert code == 0
     assert f"written to outputs/profile/<run id>/{folders}" == out.splitlines()[-1]
 
 
-def test_who_has_spans_only_has_no_window(rlprof, tmp_path):
+def test_who_has_spans_only_has_no_window(shell, file):
     """A role without tools is not a fault of a check, and has no line in a plan."""
-    file = tmp_path / "agent.yaml"
-    roles = "roles:\n  actor: {phases: [update]}\n  agent: {tool: []}\n"
-    file.write_text(f"tool: torch\nsteps: [1]\n{roles}")
+    roles = "{actor: {phases: [update]}, agent: {tool: []}}"
+    file.write_text(f"tool: torch\nsteps: [1]\nroles: {roles}")
 
-    checked, said, _ = rlprof("check", file)
-    code, out, _ = rlprof("plan", file, "--steps", "1-2", "--no-estimate")
+    checked, said, _ = shell("check", file)
+    code, out, _ = shell("plan", file, "--steps", "1-2", "--no-estimate")
 
     assert (checked, code) == (0, 0)
     assert "  actor: torch\n  agent: spans only\n" in said
@@ -363,53 +334,52 @@ def test_who_has_spans_only_has_no_window(rlprof, tmp_path):
     assert "agent" not in out
 
 
-def test_plan_of_nothing(rlprof, file):
+def test_plan_of_nothing(shell, file):
     """No step in the range, or off: said in a line, and 0."""
-    assert rlprof("plan", file, "--steps", "5-9") == (
+    assert shell("plan", file, "--steps", "5-9") == (
         0,
         "mode discrete, steps 2-3; looking at 5-9\n\nnothing is recorded in these steps\n",
         "",
     )
     file.write_text(dedent(CONFIG) + "enabled: false\n")
-    assert (0, f"{file}: off (enabled: false)\n", "") == rlprof("plan", file)
-    assert (0, f"{file}: fine, and off (enabled: false)\n", "") == rlprof("check", file)
+    assert (0, f"{file}: off (enabled: false)\n", "") == shell("plan", file)
+    assert (0, f"{file}: fine, and off (enabled: false)\n", "") == shell("check", file)
 
 
 # plugins
 
 
-def test_plugins_names_what_could_be_installed(rlprof, monkeypatch):
+def test_plugins_names_what_could_be_installed(shell, monkeypatch):
     """A known plugin that is not here is listed with its distribution."""
     monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
 
-    _, out, _ = rlprof("plugins")
+    _, out, _ = shell("plugins")
 
     assert out.splitlines()[-1] == "not installed: later (rlprof-later)"
 
 
-def test_plugins_marks_what_does_not_fit(rlprof, monkeypatch, tmp_path):
+def test_plugins_marks_what_does_not_fit(shell, monkeypatch, tmp_path):
     """A broken one is a NO in its line and told below; the others are listed all the same; 1."""
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"),
             requires=["rlprof>=9"])  # fmt: skip
     install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
 
-    code, out, err = rlprof("plugins")
+    code, out, err = shell("plugins")
 
     assert (code, err) == (1, "")
-    rows = out.splitlines()
-    assert "tool      bad           prof-bad 1.0           NO    see below" in rows
-    assert "tool      good          prof-good 1.0          yes   Record nothing, well." in rows
-    assert (
-        "tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; "
-        f"this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
-    ) in rows
+    repair = f"this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
+    assert {
+        "tool      bad           prof-bad 1.0           NO    see below",
+        "tool      good          prof-good 1.0          yes   Record nothing, well.",
+        f"tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; {repair}",
+    } <= {*out.splitlines()}
 
 
-def test_plugins_where_there_are_none(rlprof, monkeypatch):
+def test_plugins_where_there_are_none(shell, monkeypatch):
     """An empty environment is told what to install; that is no failure."""
     monkeypatch.setattr("rlprof_cli.plugins.offers", list)
 
-    code, out, _ = rlprof("plugins")
+    code, out, _ = shell("plugins")
 
     assert code == 0
     assert out == lines(f"""
@@ -423,12 +393,12 @@ def test_plugins_where_there_are_none(rlprof, monkeypatch):
 # ls
 
 
-def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
+def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
     """One damaged run does not hide the others; looked at by itself, it says what is wrong."""
     Folder(tmp_path / "good")
     (Folder(tmp_path / "bad").path / "run.json").write_text("{")
 
-    code, out, err = rlprof("ls", tmp_path)
+    code, out, err = shell("ls", tmp_path)
 
     assert (code, err) == (0, "")
     head, *rows = [line.split() for line in out.splitlines()]
@@ -436,21 +406,21 @@ def test_ls_of_runs_shows_what_it_can(rlprof, tmp_path):
     states = {row[0]: row[1:] for row in rows}
     assert states[f"{tmp_path}/bad"] == ["-", "unreadable", "-", "-", "-"]
     assert states[f"{tmp_path}/good"][2:] == ["empty", "0", "0", "0", "B"]
-    code, out, err = rlprof("ls", tmp_path / "bad")
+    code, out, err = shell("ls", tmp_path / "bad")
     assert (code, out) == (1, "")
     assert err.startswith(f"rlprof: {tmp_path}/bad/run.json: cannot be read: ")
 
 
-def test_ls_prints_json(rlprof, tmp_path):
+def test_ls_prints_json(shell, tmp_path):
     """A run as JSON has what a script asks for; of a folder, there is an entry for each run."""
     config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
-    with package.open(config, role="actor") as prof:
+    with rlprof.open(config, role="actor") as prof:
         prof.step(1)
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad/run.json").write_text("{")
 
-    code, out, err = rlprof("ls", prof.run_dir, "--json")
-    every = json.loads(rlprof("ls", tmp_path, "--json")[1])
+    code, out, err = shell("ls", prof.run_dir, "--json")
+    every = json.loads(shell("ls", tmp_path, "--json")[1])
 
     run = json.loads(out)
     assert (code, err) == (0, "")
@@ -461,17 +431,17 @@ def test_ls_prints_json(rlprof, tmp_path):
     }  # fmt: skip
 
 
-def test_commands_print_json(rlprof, tmp_path):
+def test_commands_print_json(shell, tmp_path):
     """What the tables and lists say, for scripts; faults are values, too."""
     config = tmp_path / "a.yaml"
     config.write_text("{tool: none, steps: [2], roles: {actor: {tool: fake}}}")
     tools.register()
 
-    good = json.loads(rlprof("check", config, "--json")[1])
-    plan = json.loads(rlprof("plan", config, "--json")[1])
-    offers = json.loads(rlprof("plugins", "--json")[1])
+    good = json.loads(shell("check", config, "--json")[1])
+    plan = json.loads(shell("plan", config, "--json")[1])
+    offers = json.loads(shell("plugins", "--json")[1])
     config.write_text("{tool: none, stpes: [2]}")
-    code, out, err = rlprof("check", config, "--json")
+    code, out, err = shell("check", config, "--json")
 
     assert [good["roles"], good["faults"]] == [{"actor": ["fake"]}, []]
     assert plan == [
@@ -485,36 +455,15 @@ def test_commands_print_json(rlprof, tmp_path):
 
 
 @pytest.mark.slow
-def test_ls_says_what_to_type(rlprof, tmp_path):
+def test_ls_says_what_to_type(shell, tmp_path):
     """What looks at a tool's files is told once, with the run folder in its place."""
     home = tmp_path / "a run"
     config = {"run_dir": str(home), "tool": "named", "steps": {"every": 1}, "roles": {"actor": {}}}
     plugins.register("tool", "named", authors.NamesCommand)
-    with package.open(config, role="actor", rank=0, world_size=1) as prof:
+    with rlprof.open(config, role="actor", rank=0, world_size=1) as prof:
         train(prof, range(2))
 
-    _, out, _ = rlprof("ls", prof.run_dir)
+    _, out, _ = shell("ls", prof.run_dir)
 
     assert out.count("to look at it:") == 1
     assert out.endswith(f"to look at it:\n  look '{prof.run_dir}'/step\n")
-
-
-def test_an_exporter_that_fails_stops_no_other(rlprof, tmp_path, monkeypatch):
-    """Its error and the page are on stderr, the exporters after it write, the exit code is 1."""
-
-    class Failing:
-        @package.hookimpl
-        def render(self, run):
-            raise KeyError("mine")
-
-    package.register("exporter", "failing", Failing)
-    with package.open({"run_dir": str(tmp_path), "tool": "torch", "roles": {"actor": {}}}) as prof:
-        prof.step(1)
-
-    code, out, err = rlprof("export", str(prof.run_dir), "--to", "failing,timeline")
-
-    assert code == 1
-    assert err.splitlines() == [
-        "rlprof: failing: KeyError: 'mine'", "docs/commands.md explains each command",
-    ]  # fmt: skip
-    assert "timeline.json.gz" in out

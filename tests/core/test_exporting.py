@@ -9,7 +9,6 @@ import pytest
 import rlprof
 from rlprof import Selection, hookimpl
 from rlprof.types import Window
-from rlprof_cli import main
 from tests.core.distributions import install
 from tests.timeline.builder import NOW, RunBuilder
 
@@ -33,20 +32,6 @@ LIST = """
             return [out / "list.txt"]
 """
 PLAIN = [("depth", 3), ("loud", False), ("mark", None)]
-
-
-@pytest.fixture
-def rlprof_(capsys):
-    """Run `rlprof export`; return exit code, stdout, stderr."""
-
-    def run(*argv):
-        try:
-            code = main(["export", *map(str, argv)])
-        except SystemExit as exc:
-            code = exc.code
-        return (code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture(name="offer")
@@ -109,19 +94,19 @@ def _seen():
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_the_options_select_a_part(rlprof_, folder, seen, argv, part):
+def test_the_options_select_a_part(shell, folder, seen, argv, part):
     """Comma or repetition; times count from the beginning of the run."""
-    code, out, _ = rlprof_(folder, "--to", "see", *argv)
+    code, out, _ = shell("export", folder, "--to", "see", *argv)
 
     assert (code, out) == (0, "see: wrote nothing\n")
     assert [run.selection for run in seen] == [Selection(**part)]
 
 
-def test_a_name_that_is_of_nothing_is_told_where_others_are(rlprof_, folder, seen):
+def test_a_name_that_is_of_nothing_is_told_where_others_are(shell, folder, seen):
     """What it was meant for is not there, and the rest of the selection is."""
     argv = ["--role", "actor,actro", "--window", "update,updat", "--only", "torch,tocrh,spans"]
 
-    code, _, err = rlprof_(folder, "--to", "see", *argv)
+    code, _, err = shell("export", folder, "--to", "see", *argv)
 
     assert (code, len(seen)) == (0, 1)
     assert err.splitlines() == [
@@ -131,9 +116,9 @@ def test_a_name_that_is_of_nothing_is_told_where_others_are(rlprof_, folder, see
     ]
 
 
-def test_nothing_selected_is_told_before_any_exporter_runs(rlprof_, folder, seen):
+def test_nothing_selected_is_told_before_any_exporter_runs(shell, folder, seen):
     """One line, and no folder is made."""
-    done = rlprof_(folder, "--to", "see", "--role", "actro")
+    done = shell("export", folder, "--to", "see", "--role", "actro")
 
     assert done == (1, "", f"rlprof: {folder}: has no role 'actro'; it has actor\n{PAGE}")
     assert seen == []
@@ -148,9 +133,9 @@ def test_nothing_selected_is_told_before_any_exporter_runs(rlprof_, folder, seen
         (["--until", "nan"], "argument --until: expected a time like 12.5, 90s, 2m or 1h, got"),
     ],
 )  # fmt: skip
-def test_what_selects_nothing_sensible_is_wrong_usage(rlprof_, folder, argv, told):
+def test_what_selects_nothing_sensible_is_wrong_usage(shell, folder, argv, told):
     """Told with the option it was given to."""
-    code, out, err = rlprof_(folder, *argv)
+    code, out, err = shell("export", folder, *argv)
 
     assert (code, out) == (2, "")
     assert told in err
@@ -167,22 +152,22 @@ def test_what_selects_nothing_sensible_is_wrong_usage(rlprof_, folder, argv, tol
          [("depth", 3), ("loud", True), ("mark", ["a", "b"])]),
     ],
 )  # fmt: skip
-def test_an_exporter_gets_what_it_has_declared(rlprof_, folder, offer, argv, options):
+def test_an_exporter_gets_what_it_has_declared(shell, folder, offer, argv, options):
     """Under the names argparse gives; what was not typed has its default."""
     offer()
 
-    code, _, err = rlprof_(folder, "--to", "list", *argv)
+    code, _, err = shell("export", folder, "--to", "list", *argv)
 
     assert (code, err) == (0, "")
     assert (folder / "exports/list.txt").read_text() == str(options)
 
 
-def test_help_shows_the_arguments_of_all_exporters(rlprof_, offer):
+def test_help_shows_the_arguments_of_all_exporters(shell, offer):
     """Under the name of each; one that is broken is passed over."""
     offer()
     offer("broken", "1 / 0", "bad")
 
-    code, out, err = rlprof_("--help")
+    code, out, err = shell("export", "--help")
 
     assert (code, err) == (0, "")
     assert "\nlist:\n  --depth DEPTH" in out
@@ -190,11 +175,11 @@ def test_help_shows_the_arguments_of_all_exporters(rlprof_, offer):
     assert "broken" not in out
 
 
-def test_an_argument_of_an_exporter_that_is_not_named_is_told(rlprof_, folder, offer, seen):
+def test_an_argument_of_an_exporter_that_is_not_named_is_told(shell, folder, offer, seen):
     """With whose it is, and how it is named; nothing runs."""
     offer()
 
-    code, out, err = rlprof_(folder, "--to", "see", "--depth", "5")
+    code, out, err = shell("export", folder, "--to", "see", "--depth", "5")
 
     assert (code, out, seen) == (2, "", [])
     assert err.endswith(
@@ -228,39 +213,41 @@ FOUND = ["b/c/x.trace", "b/rank1.pt.trace.json.gz", "/".join(["deep"] * 7 + ["in
          "rank0.json", "x.pftrace", "y.gz"]  # fmt: skip
 
 
-def test_where_it_is_written_is_not_read(rlprof_, loose, seen):
+def test_where_it_is_written_is_not_read(shell, loose, seen):
     """A second export finds what the first has found."""
     for _ in range(2):
-        assert rlprof_(loose, "--to", "see", "--out", loose / "b/c")[0] == 0
+        assert shell("export", loose, "--to", "see", "--out", loose / "b/c")[0] == 0
 
     assert seen == [[loose / name for name in FOUND if name != "b/c/x.trace"]] * 2
 
 
-def test_a_file_is_given_whatever_it_is_called(rlprof_, loose, seen):
+def test_a_file_is_given_whatever_it_is_called(shell, loose, seen):
     """It was named; what is made of it lies beside it."""
-    code, out, _ = rlprof_(loose / "notes.txt", "--to", "see")
+    code, out, _ = shell("export", loose / "notes.txt", "--to", "see")
 
     assert (code, seen) == (0, [[loose / "notes.txt"]])
     assert out.startswith(f"see: {loose}/exports/seen.txt")
 
 
-def test_nothing_can_be_selected_of_files(rlprof_, loose, seen):
+def test_nothing_can_be_selected_of_files(shell, loose, seen):
     """No steps and no roles are known of them; each option is named."""
     argv = ["--to", "see", "--step", "1", "--from", "2", "--only", "spans"]
 
-    done = rlprof_(loose, *argv)
+    done = shell("export", loose, *argv)
 
     why = "is not a run, so no part can be selected; drop --step, --only, --from"
     assert done == (1, "", f"rlprof: {loose}: {why}\n{PAGE}")
     assert seen == []
 
 
-def test_an_exporter_without_the_hook_says_so(rlprof_, loose, seen, offer):
-    """The others run, the exit code is 1."""
-    offer()
+def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, loose, seen, offer):
+    """Its error and the page are on stderr, the others run, the exit code is 1."""
+    offer(module=LIST.replace("(out /", "raise KeyError('mine')\n            (out /", 1))
 
-    code, out, err = rlprof_(loose, "--to", "list,see")
+    failed, _, error = shell("export", folder, "--to", "list,see")
+    code, out, err = shell("export", loose, "--to", "list,see")
 
+    assert (failed, error, len(seen)) == (1, f"rlprof: list: KeyError: 'mine'\n{PAGE}", 2)
     assert (code, err) == (1, f"rlprof: list: cannot read files that rlprof did not make\n{PAGE}")
     assert "seen.txt" in out
 
@@ -276,10 +263,10 @@ def test_an_exporter_without_the_hook_says_so(rlprof_, loose, seen, offer):
     ids=["empty", "gone", "above runs"],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
-def test_what_is_neither_is_told(rlprof_, tmp_path, seen, name, told):
+def test_what_is_neither_is_told(shell, tmp_path, seen, name, told):
     """A folder with nothing to read, a folder of runs, or one further up."""
     (tmp_path / "empty").mkdir()
     path = tmp_path / name
 
-    assert rlprof_(path, "--to", "see") == (1, "", f"rlprof: {path}: {told}\n{PAGE}")
+    assert shell("export", path, "--to", "see") == (1, "", f"rlprof: {path}: {told}\n{PAGE}")
     assert seen == []

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from rlprof_cli import main
 from tests.core.distributions import install
 
 GREET = """
@@ -22,23 +21,16 @@ GREET = """
 OFFER = "[rlprof.commands]\ngreet = {module}\n"
 
 
-def test_nothing_of_it_is_imported_for_our_own(monkeypatch, tmp_path, capsys):
-    """`rlprof plugins` costs what it costs without it."""
-    module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER)
+def test_it_stands_for_none_of_our_own_and_costs_them_nothing(monkeypatch, tmp_path, shell):
+    """It is listed, and imported for nothing else; one called like one of core's is passed over."""
+    module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER + "ls = {module}\n")
 
-    main(["plugins"])
+    shell("plugins")
+    is_imported = module in sys.modules
+    _, out, _ = shell("--help")
 
-    assert module not in sys.modules
-
-
-def test_it_stands_for_none_of_our_own(monkeypatch, tmp_path, capsys):
-    """It is listed; one that is called like one of core's is passed over."""
-    install(monkeypatch, tmp_path, "greeter", GREET, OFFER + "ls = {module}\n")
-
-    with pytest.raises(SystemExit):
-        main(["--help"])
-
-    listed = " ".join(capsys.readouterr().out.split())
+    listed = " ".join(out.split())
+    assert not is_imported
     assert "greet say a word" in listed
     assert "list runs, or what one run has captured" in listed
 
@@ -46,32 +38,29 @@ def test_it_stands_for_none_of_our_own(monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("module", "why"),
     [
-        (
-            "raise RuntimeError('broken')",
-            "does not load: RuntimeError: broken; repair or uninstall",
-        ),
+        ("raise RuntimeError('broken')", "does not load: RuntimeError: broken; repair or uninsta"),
         ("def add(subparsers): pass", "adds no 'greet'"),
     ],
 )
-def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, capsys, module, why):
+def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, shell, module, why):
     """And only then: the list of commands is there all the same."""
     install(monkeypatch, tmp_path, "greeter", module, OFFER)
 
-    listed, code = main([]), main(["greet", "hello", "--loud"])
+    listed, *_ = shell()
+    code, _, err = shell("greet", "hello", "--loud")
 
-    told = capsys.readouterr()
     assert (listed, code) == (0, 1)
-    assert why in told.err
-    assert "greeter" in told.err
+    assert why in err
+    assert "greeter" in err
 
 
-def test_one_that_two_offer_is_refused(monkeypatch, tmp_path, capsys):
+def test_one_that_two_offer_is_refused(monkeypatch, tmp_path, shell):
     """Nobody guesses which is meant."""
     for name in ("greeter", "waver"):
         install(monkeypatch, tmp_path, name, GREET, OFFER)
 
-    code = main(["greet", "hello"])
+    code, _, err = shell("greet", "hello")
 
     error = "rlprof: command 'greet' is offered by greeter and waver; uninstall one\n"
     assert code == 1
-    assert capsys.readouterr().err.startswith(error)
+    assert err.startswith(error)

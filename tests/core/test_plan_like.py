@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof_cli import _calibration, main
+from rlprof_cli import _calibration
 from rlprof_cli._calibration import Calibration
 from tests.fakes import engines
 
@@ -13,17 +13,17 @@ PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
 
 
 @pytest.fixture(name="plan")
-def _plan(calls, monkeypatch, tmp_path, capsys):
+def _plan(calls, monkeypatch, tmp_path, shell):
     """Return a function that plans a config and returns what it says of costs, and stderr."""
     cost = Calibration(slowdown=2.0, bytes_per_s=3e6, stop_per_s=5.0)
     monkeypatch.setattr(_calibration, "known", lambda _: cost)
     file = tmp_path / "p.yaml"
 
-    def run(*argv, text=PLAN):
+    def run(*argv, text=PLAN, code=0):
         file.write_text(text)
-        assert main(["plan", str(file), *map(str, argv)]) == 0
-        out, err = capsys.readouterr()
-        return out.partition("<world>/\n\n")[2], err
+        found, out, err = shell("plan", file, *argv)
+        assert found == code
+        return out.partition(">/\n\n")[2], err
 
     return run
 
@@ -74,14 +74,6 @@ def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
 
 
 @pytest.mark.slow
-def test_other_options_than_those_of_the_run_are_told(plan, earlier):
-    """What was recorded with others may cost something else."""
-    said, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
-
-    assert "costly was recorded with other options there" in said
-
-
-@pytest.mark.slow
 def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
     """A phase that it had and did not record is as long as it was there; inner ones open none."""
     said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
@@ -94,37 +86,26 @@ def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
 
 
 @pytest.mark.slow
-def test_a_run_without_such_windows_says_so(plan, earlier):
-    """Another role, or another phase: a reason stands where a table would."""
-    said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
-
-    assert said == f"no estimate of critic: {earlier} has no such window\n"
-
-
-@pytest.mark.slow
-def test_an_engine_is_said_to_have_no_estimate(tmp_path, earlier, capsys):
-    """With an engine alone a line stands where a table would, and no blank ones."""
+def test_what_the_run_cannot_tell_is_said_in_a_line(plan, earlier):
+    """Other options; another role, for which a reason stands where a table would; an engine."""
     rlprof.register("engine", "motor", engines.Motor)
-    file = tmp_path / "p.yaml"
-    file.write_text("{steps: [1], roles: {rollout: {engine: motor}}}")
 
-    assert main(["plan", str(file), "--like", str(earlier)]) == 0
+    options, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
+    role, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
+    engine, _ = plan("--like", earlier, text="{steps: [1], roles: {rollout: {engine: motor}}}")
 
+    assert "costly was recorded with other options there" in options
+    assert role == f"no estimate of critic: {earlier} has no such window\n"
     why = "not estimated (rlprof ls of an earlier run shows what one cost)"
-    out = capsys.readouterr().out
-    assert f"<role>_replica_<n>/\n\nengine motor: {why}\n" == out[out.index("<role>") :]
+    assert engine == f"engine motor: {why}\n"
 
 
 @pytest.mark.parametrize("more", [(), ("--no-estimate",)])
-def test_a_run_that_is_not_there_is_told(more, tmp_path, capsys):
+def test_a_run_that_is_not_there_is_told(more, tmp_path, plan):
     """A path that is mistyped is never passed over, whatever else is asked."""
-    file = tmp_path / "p.yaml"
-    file.write_text(PLAN)
+    _, err = plan("--like", tmp_path / "nope", *more, code=1)
 
-    code = main(["plan", str(file), "--like", str(tmp_path / "nope"), *more])
-
-    assert code == 1
-    assert f"rlprof: {tmp_path}/nope: is not there" in capsys.readouterr().err
+    assert f"rlprof: {tmp_path}/nope: is not there" in err
 
 
 def test_measuring_is_said(plan, monkeypatch):
