@@ -10,7 +10,6 @@ import pytest
 
 import rlprof
 from rlprof.session import _exports
-from rlprof_cli import main
 from tests.core import authors
 from tests.core.steps import record
 
@@ -89,13 +88,12 @@ def test_what_start_returns_wrongly_is_said(config, caplog):
 
 
 # failures.md: start-returned
-def test_a_place_that_is_none_is_refused_once_it_is_said(config, capsys):
+def test_a_place_that_is_none_is_refused_once_it_is_said(config, shell):
     """A property answers after configure; the tool is not used, and the run says why."""
     rlprof.register("tool", "fake", authors.RunsAnywhereLater)
 
     prof = record(config())
-    main(["ls", str(prof.run_dir)])
 
     says = "PluginError: runs_on is 'anywhere'; it must be one of thread, process, node"
-    assert f"actor 0/1: fake: configure: {says}" in capsys.readouterr().out
+    assert f"actor 0/1: fake: configure: {says}" in shell("ls", prof.run_dir)[1]
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed"]

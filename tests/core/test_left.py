@@ -10,7 +10,6 @@ import pytest
 
 import rlprof
 from rlprof.rundir import Here, as_line
-from rlprof_cli import main
 from tests.core.test_reader import ENDED, OPENED, Folder, beginning, event
 
 FOLDER = "/local/8a1d0c44/a-run"
@@ -36,15 +35,9 @@ def collected(at, **more):
     return event("collected", **PLACE, **said | more)
 
 
-def test_while_the_driver_runs_nothing_is_left(write):
-    """Its members write there still."""
-    run = write(*beginning(), WRITES)
-
-    assert run.left == ()
-
-
 def test_the_youngest_try_counts(write):
-    """Two have tried one after the other, in files whose names say nothing of the order."""
+    """Two have tried in any order, after the driver ended: until then its members write there."""
+    assert write(*beginning(), WRITES).left == ()
     write(*beginning(), WRITES, ENDED)
     write(collected(2), name="+collect-node-a-1")
 
@@ -55,7 +48,7 @@ def test_the_youngest_try_counts(write):
     assert run.left == ()
 
 
-def test_what_is_left_is_shown_with_what_to_do(write, capsys):
+def test_what_is_left_is_shown_with_what_to_do(write, shell):
     """Where, how much, why, and the command that brings it."""
     write(*beginning(), WRITES, ENDED)
     run = write(
@@ -63,25 +56,22 @@ def test_what_is_left_is_shown_with_what_to_do(write, capsys):
         name="+collect-node-a-1",
     )
 
-    main(["ls", str(run.path)])
-
     assert (
         "left on other nodes:\n"
         f"  on node-b in {FOLDER}: 12 files, 2.1 GB: the node is gone\n"
         f"  collect it with: rlprof collect {run.path}\n"
-    ) in capsys.readouterr().out
+    ) in shell("ls", run.path)[1]
 
 
-def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, capsys):
+def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, shell):
     """The folder of the node, for the run folder cannot be seen there."""
     there = attrs.evolve(Here.now(), host="node-b", pid=1, started="before it")
     file = write(*beginning(), WRITES, ENDED).path / "manifest" / "actor-0.jsonl"
     file.write_bytes(b"".join(map(as_line, [*beginning(here=there), OPENED])))
     os.utime(file, (1, 1))
 
-    main(["ls", str(file.parents[1])])
-
-    assert f"on node-b; run there: rlprof salvage {FOLDER}\n" in capsys.readouterr().out
+    said = f"on node-b; run there: rlprof salvage {FOLDER}\n"
+    assert said in shell("ls", file.parents[1])[1]
 
 
 def attached(role, target_role, rank, world):
@@ -89,7 +79,7 @@ def attached(role, target_role, rank, world):
     return event("attached", role=role, target=target, ranks=[rank])
 
 
-def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, capsys):
+def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, shell):
     """The driver knows how many there are, and who of them has come; also under a second role."""
     header = json.loads((tmp_path / "run.json").read_text())
     header["expected"] = {"actor": "all", "ref": "all"}
@@ -98,7 +88,6 @@ def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, capsys)
     posts += [attached("ref", "actor", rank, 3) for rank in (1, 2)]
 
     run = write(*beginning(target=rlprof.Target("driver", 0, 1)), *posts, WRITES, ENDED)
-    main(["ls", str(tmp_path)])
 
     assert [str(one) for one in run.missing] == ["actor 0/3", "actor 2/3", "ref 0/3", "ref 2/3"]
-    assert "actor 1/" not in capsys.readouterr().out
+    assert "actor 1/" not in shell("ls", tmp_path)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -15,14 +16,14 @@ import pytest
 import rlprof
 from rlprof.rundir import Here
 from rlprof.session import _exports
-from rlprof_cli import main
 from tests.core.steps import command, record
 from tests.core.test_scratch import edit
+from tests.fakes import tools
 
 pytestmark = pytest.mark.slow
 
 NOTHING = (
-    "salvage was tried: the window was never closed, and {} had left nothing of it yet; "
+    "salvage was tried: the window was never closed, and fake had left nothing of it yet; "
     "nothing more to do"
 )
 OPENED = "prof = rlprof.open(config)"
@@ -56,14 +57,13 @@ def states(path):
     return [capture.state for capture in rlprof.read(path).captures]
 
 
-def test_windows_nobody_exported_are_exported(killed, tmp_path, capsys):
+def test_windows_nobody_exported_are_exported(killed, tmp_path, shell):
     """What was closed is whole, what was open is partial, and nothing stays in scratch."""
     path = killed()
     before = states(path)
 
-    code = main(["salvage", str(path)])
+    code, out, _ = shell("salvage", path)
 
-    out = capsys.readouterr().out
     run = rlprof.read(path)
     assert before == ["lost"] * 3
     assert code == 0
@@ -77,13 +77,14 @@ def test_windows_nobody_exported_are_exported(killed, tmp_path, capsys):
     assert [f for f in (tmp_path / "scratch").rglob("*") if f.is_file()] == []
     for capture in run.captures:
         assert (path / capture.artifacts[0].path).exists()
-    assert main(["salvage", str(path)]) == 0
-    assert capsys.readouterr().out.startswith("nothing to salvage")
+    code, out, _ = shell("salvage", path)
+    assert code == 0
+    assert out.startswith("nothing to salvage")
     assert len(list(path.glob("manifest/+salvage-*"))) == 1
 
 
 # failures.md: salvage-busy
-def test_an_export_that_outlived_its_process_is_only_written_down(killed):
+def test_an_export_that_outlived_its_process_is_only_written_down(killed, shell):
     """The helper process, or another salvage, had finished: its files are taken as they are."""
     path = killed()
     made = []
@@ -92,65 +93,48 @@ def test_an_export_that_outlived_its_process_is_only_written_down(killed):
         _exports.export(Path(capture.scratch), out, path)
         made += [(file, file.stat().st_mtime_ns) for file in out.iterdir()]
 
-    main(["salvage", str(path)])
+    shell("salvage", path)
 
     assert states(path) == ["whole", "whole", "partial"]
     assert [(file, file.stat().st_mtime_ns) for file, _ in made] == made
 
 
-# failures.md: salvage-busy
-def test_what_another_salvage_is_at_is_left_to_it(killed, capsys):
-    """It is said, and is no loss: afterwards it can be had."""
+# failures.md: salvage-busy, salvage-tried
+def test_what_another_salvage_is_at_or_what_is_gone_is_left(killed, shell):
+    """It is said, and the others are salvaged; what was another's can be had afterwards."""
     path = killed()
-    scratch = Path(rlprof.read(path).captures[1].scratch)
-    with (scratch / "capture.json").open() as held:
+    busy, gone, _ = (Path(capture.scratch) for capture in rlprof.read(path).captures)
+    shutil.rmtree(gone)
+    with (busy / "capture.json").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
-        code = main(["salvage", str(path)])
+        code, out, err = shell("salvage", path)
 
-    first = capsys.readouterr().out
-    again = main(["salvage", str(path)])
-    assert (code, again) == (1, 0)
-    assert "2/3 1/rollout actor 0/1 fake: another salvage is at it" in first
-    assert states(path) == ["whole", "whole", "partial"]
-
-
-# failures.md: salvage-tried
-def test_what_is_gone_is_said_to_be_lost(killed, capsys):
-    """A scratch folder somebody has removed is named, and the others are salvaged."""
-    import shutil
-
-    path = killed()
-    shutil.rmtree(rlprof.read(path).captures[1].scratch)
-
-    code = main(["salvage", str(path)])
-
-    out, err = capsys.readouterr()
-    assert code == 1
-    assert states(path) == ["whole", "lost", "partial"]
+    first = states(path)
+    again, *_ = shell("salvage", path)
+    assert (code, first) == (1, ["lost", "lost", "partial"])
+    assert "1/3 0/rollout actor 0/1 fake: another salvage is at it" in out
     assert "2/3 1/rollout actor 0/1 fake: nothing is left in" in out
-    assert "1 of 3 could not be salvaged here" in err
+    assert "2 of 3 could not be salvaged here" in err
+    assert (again, states(path)) == (1, ["whole", "lost", "partial"])
 
 
 # failures.md: salvage-tried
-def test_another_host_is_named(killed, capsys):
+def test_another_host_is_named(killed, shell):
     """Raw data that lie elsewhere are salvaged there."""
     path = killed()
     there = attrs.evolve(Here.now(), host="node17")
     edit(path, here=attrs.asdict(there), scratch="/nowhere/at/all", realtime_ns=1)
     os.utime(*path.glob("manifest/*"), (0, 0))
 
-    code = main(["salvage", str(path)])
+    code, out, _ = shell("salvage", path)
 
-    assert code == 1
-    assert capsys.readouterr().out.count("its raw data is on node17; run this there") == 3
+    assert (code, out.count("its raw data is on node17; run this there")) == (1, 3)
 
 
 # failures.md: salvage-tried
-def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
-    """Raw data kept after a failed export are salvage, too, once the cause is mended."""
-    from tests.fakes import tools
-
+def test_an_export_that_failed_is_tried_again(config, monkeypatch, shell):
+    """Raw data kept after a failed export are salvage, too, once the cause is gone."""
     prof = record(config(options={"raises_in": "export"}), [0])
     failed = states(prof.run_dir)
     capture = Path(rlprof.read(prof.run_dir).captures[0].scratch) / "capture.json"
@@ -158,10 +142,9 @@ def test_an_export_that_failed_is_tried_again(config, monkeypatch, capsys):
     capture.write_text(json.dumps(data | {"options": {}}))
     monkeypatch.setattr(tools.Fake, "options", tools.FakeOptions())
 
-    code = main(["salvage", str(prof.run_dir)])
+    code, _, err = shell("salvage", prof.run_dir)
 
-    assert failed == ["failed"]
-    assert code == 0, capsys.readouterr()
+    assert (failed, code) == (["failed"], 0), err
     (made,) = rlprof.read(prof.run_dir).captures
     assert made.state == "whole"
     assert made.notes == (
@@ -184,27 +167,23 @@ for step in prof.steps(range(2)):
 
 
 # failures.md: salvage-tried
-def test_what_left_nothing_is_tried_once(killed, capsys, tmp_path):
+def test_what_left_nothing_is_tried_once(killed, shell):
     """One note says that nothing more can be done; nobody is sent there again."""
     path = killed(OPENED + EMPTY)
 
-    code = main(["salvage", str(path)])
-    again = main(["salvage", str(path)])
-    capsys.readouterr()
-    main(["ls", str(path)])
+    codes = [shell("salvage", path)[0] for _ in range(2)]
+    _, out, _ = shell("ls", path)
 
-    out = capsys.readouterr().out
     capture = rlprof.read(path).captures[1]
-    assert (code, again) == (1, 1)
-    assert capture.state == "lost"
-    assert capture.notes == (NOTHING.format("fake"),)
+    assert codes == [1, 1]
+    assert (capture.state, capture.notes) == ("lost", (NOTHING,))
     assert not Path(capture.scratch).exists()
     assert out.count("1/rollout") == 2
     assert "rlprof salvage" not in out
 
 
 # failures.md: salvage-tried
-def test_a_plugin_that_is_not_here_is_named(killed, capsys):
+def test_a_plugin_that_is_not_here_is_named(killed, shell):
     """Whoever salvages on another machine is told what to install; the raw data stay."""
     path = killed()
     plugin = "rlprof_gone:Gone"
@@ -212,10 +191,9 @@ def test_a_plugin_that_is_not_here_is_named(killed, capsys):
     for file in [Path(c.scratch) / "capture.json" for c in rlprof.read(path).captures]:
         file.write_text(json.dumps(json.loads(file.read_bytes()) | {"plugin": plugin}))
 
-    code = main(["salvage", str(path)])
-    main(["ls", str(path)])
+    code, said, _ = shell("salvage", path)
+    out = said + shell("ls", path)[1]
 
-    out = capsys.readouterr().out
     assert code == 1
     assert f"PluginError: {says}" in out
     assert "; install what brings it; raw data are kept in" in out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import rlprof
-from rlprof_cli import main
 from tests.core.steps import record
 from tests.core.test_engines import _given  # noqa: F401 -- a fixture
 
@@ -58,11 +57,10 @@ def test_a_step_that_is_no_number_is_a_problem(config):
 
 # failures.md: engine-missing
 @pytest.mark.slow
-def test_an_engine_that_nobody_attached_is_missing(given, capsys):
+def test_an_engine_that_nobody_attached_is_missing(given, shell):
     """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
     prof = record(given(), range(3), "update", role="actor")
 
-    run = rlprof.read(prof.run_dir)
-    assert main(["ls", str(prof.run_dir)]) == 0
-    assert [(target.role, target.replica) for target in run.missing] == [("rollout", 0)]
-    assert "missing:\n  rollout: no engine was attached" in capsys.readouterr().out
+    missing = rlprof.read(prof.run_dir).missing
+    assert [(target.role, target.replica) for target in missing] == [("rollout", 0)]
+    assert "missing:\n  rollout: no engine was attached" in shell("ls", prof.run_dir)[1]
