@@ -13,6 +13,8 @@ from tests.core.steps import train
 from tests.core.test_on_demand import ask
 from tests.fakes import engines
 
+pytestmark = pytest.mark.slow
+
 BOUND_S = 60
 """Longer than anything takes here; what would wait for ever fails then."""
 LATE = {"configure_timeout_s": 60, "start_timeout_s": 60, "stop_timeout_s": 60}
@@ -73,7 +75,6 @@ def states(prof):
 
 
 # failures.md: vllm-cut
-@pytest.mark.slow
 def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     """Its window is closed beside the loop, which goes on; the next one is whole."""
 
@@ -91,7 +92,6 @@ def test_a_phase_that_is_cancelled_as_it_is_entered_costs_its_own_window(given):
     assert first.notes == ("closed early: its phase was never entered",)
 
 
-@pytest.mark.slow
 def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
     """The engine is stopped all the same, and the phase has its line on the timeline."""
 
@@ -107,7 +107,6 @@ def test_a_phase_that_is_cancelled_as_it_is_left_is_kept(given):
 
 
 # failures.md: vllm-cut
-@pytest.mark.slow
 def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
     """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
 
@@ -128,7 +127,6 @@ def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(gi
 
 
 # failures.md: engine-loop
-@pytest.mark.slow
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     """The engine itself has said that this is its loop; nobody waits for what cannot come."""
 
@@ -143,7 +141,6 @@ def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     assert "on the engine's own event loop" in rlprof.read(prof.run_dir).captures[0].notes[0]
 
 
-@pytest.mark.slow
 def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     """What fills it may be waiting for this very phase."""
     gate = threading.Event()
@@ -163,7 +160,6 @@ def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     assert states(prof) == {"1/rollout": "whole"}
 
 
-@pytest.mark.slow
 def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
     """The engine needs the loop on which the step begins."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -22,21 +23,14 @@ sys.stdin.read()
 """
 
 
-def start():
-    """Start a process that says who it is, and lives until its stdin is closed."""
-    import json
-
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", SAY], **pipes)
-    here, born_ns = json.loads(process.stdout.readline())
-    return process, Here(**here), born_ns
-
-
 @pytest.mark.slow
 def test_another_process_is_alive_until_it_is_killed():
     """A process of the same machine is seen to live and to die, also while nobody collects it."""
     called_ns = time.time_ns()
-    process, here, born_ns = start()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", SAY], **pipes)
+    said, born_ns = json.loads(process.stdout.readline())
+    here = Here(**said)
 
     answered_ns, before = time.time_ns(), is_alive(here)
     process.send_signal(signal.SIGKILL)

@@ -166,11 +166,7 @@ def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
 
 @pytest.mark.parametrize(
     ("lines", "lacking"),
-    [
-        ([], "first line"),
-        ([*beginning()[1:], OPENED], "first line"),
-        ([beginning()[0]], "clock"),
-    ],
+    [([], "first line"), ([*beginning()[1:], OPENED], "first line"), ([beginning()[0]], "clock")],
 )
 def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
     """A manifest that does not say whose it is, or when, is named; the others are told."""
@@ -287,8 +283,7 @@ def test_a_header_that_is_none_is_refused(folder, content):
 
 # failures.md: later-version
 @pytest.mark.parametrize(
-    ("theirs", "is_newer"),
-    [("9.0rc1", True), ("0.0.1", False), ("later", False)],
+    ("theirs", "is_newer"), [("9.0rc1", True), ("0.0.1", False), ("later", False)]
 )
 def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     """Where its shape is not understood, who wrote it is what a user can do something about."""
@@ -304,13 +299,6 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     assert str(caught.value).startswith(begin + (said if is_newer else "ValueError("))
 
 
-@pytest.fixture(name="path")
-def _path(config):
-    """A finished run, of one window."""
-    prof = record(config(steps=[1]), [1], "update")
-    return prof.run_dir
-
-
 # failures.md: passed-over
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -319,11 +307,12 @@ def _path(config):
      ("spans", lambda path: path.symlink_to("nowhere"), "is a link to nothing")],
     ids=["folder", "link"],
 )  # fmt: skip
-def test_what_is_no_file_is_told_and_passed_over(path, capsys, place, make, words):
+def test_what_is_no_file_is_told_and_passed_over(config, capsys, place, make, words):
     """All else is read, by every command."""
+    path = record(config(steps=[1]), [1], "update").run_dir
     make(path / place / "odd.jsonl")
 
-    codes = [main([*argv, str(path)]) for argv in (["ls"], ["salvage"], ["export"])]
+    codes = [main([command, str(path)]) for command in ("ls", "salvage", "export")]
 
     found = rlprof.read(path)
     assert codes == [0, 0, 0]

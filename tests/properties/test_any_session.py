@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import count, pairwise
 from typing import Any
 
-import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,54 +20,23 @@ PROPERTY = settings(max_examples=120, deadline=None)
 
 PHASES = ("a", "b")
 STEP = st.integers(0, 4)
-
-
-@attrs.frozen
-class Step:
-    number: int
-
-
-@attrs.frozen
-class Phase:
-    name: str
-    inside: list[Any]
-
-
-@attrs.frozen
-class MiniBatch:
-    pass
-
-
-@attrs.frozen
-class EndOfSteps:
-    pass
-
-
-@attrs.frozen
-class Ask:
-    count: int
-    mode: str
-    phases: tuple[str, ...] | None
-    first: int
-
-
-ASK = st.builds(
-    Ask, st.integers(1, 3), st.sampled_from(["discrete", "continuous"]),
+ASK = st.tuples(
+    st.just("ask"), st.integers(1, 3), st.sampled_from(["discrete", "continuous"]),
     st.none() | st.just(("b",)), STEP,
 )  # fmt: skip
+STEPS = st.tuples(st.just("step"), STEP)
 
 
 def programs(inner):
     """Draw what a training loop does; a step may begin inside a phase, as phases outlive steps."""
-    step, phase = st.builds(Step, STEP), st.builds(Phase, st.sampled_from(PHASES), inner)
-    rare = st.builds(MiniBatch) | st.builds(EndOfSteps) | ASK
-    return st.lists(st.one_of(step, phase, phase, rare), max_size=6)
+    phase = st.tuples(st.just("phase"), st.sampled_from(PHASES), inner)
+    rare = st.sampled_from([("minibatch",), ("end_of_steps",)]) | ASK
+    return st.lists(st.one_of(STEPS, phase, phase, rare), max_size=6)
 
 
 PROGRAM = st.builds(
     lambda step, asks, rest: [*asks, step, *rest],
-    st.builds(Step, STEP), st.lists(ASK, max_size=2),
-    programs(programs(programs(st.just([])))),
+    STEPS, st.lists(ASK, max_size=2), programs(programs(programs(st.just([])))),
 )  # fmt: skip
 CONFIG = st.fixed_dictionaries({
     "steps": st.sampled_from([None, [2], [1, "3-4"], {"every": 2}, {"every": 1}, "0-3"]),
@@ -109,54 +77,54 @@ class Driver:
         self.ids = count()
 
     def run(self, program) -> None:
-        for move in program:
-            getattr(self, f"on_{type(move).__name__.lower()}")(move)
+        for kind, *about in program:
+            getattr(self, f"on_{kind}")(*about)
             self.compare()
 
     def compare(self) -> None:
         expected = any(self.around) or self.step_window
         assert expected == self.session.is_recording
 
-    def on_step(self, move) -> None:
-        if move.number == self.session.current_step:
-            self.session.step(move.number)
+    def on_step(self, number) -> None:
+        if number == self.session.current_step:
+            self.session.step(number)
             return
         was_open = any(self.around)
-        self.session.step(move.number)
+        self.session.step(number)
         demand = self.track.demand
         rule = self.track._rule
         if demand is not None:
-            assert move.number not in self.own
-            assert move.number >= demand.first
+            assert number not in self.own
+            assert number >= demand.first
             assert not was_open
             self.got[demand.id] += 1
             assert self.got[demand.id] <= self.asked[demand.id]
-        self.chosen = demand is not None or move.number in self.own
+        self.chosen = demand is not None or number in self.own
         self.continuous, self.phases = rule.mode == "continuous", rule.phases
         # While a phase's window is open no window of a step can be.
         self.step_window = self.chosen and self.continuous and not was_open
 
-    def on_endofsteps(self, move) -> None:
+    def on_end_of_steps(self) -> None:
         self.session._end_steps()
         self.chosen = self.step_window = False
 
-    def on_phase(self, move) -> None:
+    def on_phase(self, name, inside) -> None:
         is_one = self.chosen and not self.continuous
-        is_one = is_one and (self.phases is None or move.name in self.phases)
-        with self.session.phase(move.name):
+        is_one = is_one and (self.phases is None or name in self.phases)
+        with self.session.phase(name):
             # Inside the window of a step a phase is a range of it.
             self.around.append(is_one and not self.step_window)
             self.compare()
-            self.run(move.inside)
+            self.run(inside)
         self.around.pop()
 
-    def on_minibatch(self, move) -> None:
+    def on_minibatch(self) -> None:
         self.session.minibatch()
 
-    def on_ask(self, move) -> None:
-        demand = Demand(f"r{next(self.ids)}", move.count, move.mode, move.phases, move.first)
+    def on_ask(self, steps, mode, phases, first) -> None:
+        demand = Demand(f"r{next(self.ids)}", steps, mode, phases, first)
         uses = check_config({"tool": self.config["tool"], "roles": {"actor": {}}})[1]["actor"]
-        self.asked[demand.id] = move.count
+        self.asked[demand.id] = steps
         self.session.ask([(self.track, demand, uses)])
 
 

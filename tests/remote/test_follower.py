@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import attrs
@@ -131,12 +130,7 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     context = multiprocessing.get_context("spawn")
     other = context.Process(target=time.sleep, args=(60,))
     other.start()
-    here = rlprof.Leader.of(prof).here
-    started = _started(other.pid)
-    leader = rlprof.Leader(
-        Here(here.host, here.boot_id, here.pid_namespace, other.pid, started), ""
-    )
-    member = make(leader)
+    member = make(rlprof.Leader(Here.now(other.pid), ""))
     member.ask("begin", WINDOW)
 
     os.kill(other.pid, signal.SIGKILL)
@@ -180,21 +174,18 @@ def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
     """Counted here, whatever the date of the file; an ask is a sign of life, its end for ever."""
     pulse, manifest, now = far
 
-    silences = [pulse.silence_s()]
-    now[0] = 50
-    silences.append(pulse.silence_s())
+    def silence(at):
+        now[0] = at
+        return pulse.silence_s()
+
+    assert (silence(0), silence(50)) == (0, 50)
     manifest.write_text('{"event":"process"}\n{"event":"clock"}\n')
     os.utime(manifest, (1, 1))
-    silences.append(pulse.silence_s())
-    now[0] = 80
-    silences.append(pulse.silence_s())
+    assert (silence(50), silence(80)) == (0, 30)
     pulse.heard()
-    now[0] = 90
-    silences.append(pulse.silence_s())
+    assert silence(90) == 10
     manifest.write_text('{"event":"process"}\n{"event":"clock"}\n{"event":"ended"}\n')
-    silences.append(pulse.silence_s())
-
-    assert silences == [0, 50, 0, 30, 10, float("inf")]
+    assert silence(90) == float("inf")
 
 
 # failures.md: window-time
@@ -222,12 +213,9 @@ def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, m
     file.write_text(json.dumps({"here": attrs.asdict(Here.now())}) + "\n")
     (file.parent / "rollout-0-host-1-replica3-worker0.jsonl").write_bytes(file.read_bytes())
     said = []
-    limits = SimpleNamespace(export_timeout_s=0.3)
-    session = SimpleNamespace(
-        run_dir=tmp_path,
-        config=SimpleNamespace(limits=limits),
-        log=lambda *text: said.append(text[0]),
-    )
+    config = SimpleNamespace(limits=SimpleNamespace(export_timeout_s=0.3))
+    session = SimpleNamespace(run_dir=tmp_path, config=config)
+    session.log = lambda *text: said.append(text[0])
     wait = closing.Wait()
     wait.replicas.add(("rollout", 2))
 
@@ -237,7 +225,3 @@ def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, m
         f"waits up to 0.3 s for the exports of {file.stem}",
         f"did not wait for {file.stem}",
     ]
-
-
-def _started(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
