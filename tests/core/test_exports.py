@@ -8,15 +8,14 @@ import shutil
 import sys
 from pathlib import Path
 
-import attrs
 import pytest
 
 import rlprof
 from rlprof.session import _exports
-from rlprof.session._exports import RAW, export, result_of
+from rlprof.session._exports import RAW, result_of
 from tests.core import authors
 from tests.core.steps import train
-from tests.fakes import tools
+from tests.core.test_authors import exported
 
 pytestmark = pytest.mark.slow
 
@@ -96,19 +95,12 @@ def test_a_class_of_the_script_is_exported_in_the_process(record, monkeypatch):
 
 def test_raw_data_go_only_when_the_outcome_is_on_disk(tmp_path, monkeypatch):
     """A helper that is killed between the two has lost nothing."""
-    (tmp_path / RAW).mkdir()
-    (tmp_path / RAW / "raw.txt").write_text("said")
-    capture = rlprof.Capture(
-        "run", rlprof.Target("actor"), rlprof.Window(1, 2), "fake", "here", 1, {},
-        f"{tools.__name__}:Fake",
-    )  # fmt: skip
-    (tmp_path / "capture.json").write_text(json.dumps(attrs.asdict(capture)))
     seen = []
     monkeypatch.setattr(
         shutil, "rmtree", lambda path, **_: seen.append((path, result_of(tmp_path)))
     )
 
-    result = export(tmp_path, tmp_path / "out", tmp_path)
+    result = exported(tmp_path, "Signs", {"raw.txt": b"said"})
 
     assert seen == [(tmp_path / RAW, result)]
     assert result["error"] == ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
-import time
 
+import attrs
 import pytest
 
 import rlprof
@@ -53,40 +52,26 @@ def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monke
     assert left == {"raw.txt", "PROF_1", "device_0"}
 
 
-# failures.md: interrupted
-def test_what_the_users_signal_handler_raises_passes_through_a_hook(config, monkeypatch):
-    """A handler that calls sys.exit while a hook runs ends the process as the user wants."""
-
-    def handler(number, frame):
-        sys.exit(42)
-
-    def start(self, window):
-        os.kill(os.getpid(), signal.SIGUSR1)
-        time.sleep(1)
-
-    monkeypatch.setattr(tools.Bare, "start", rlprof.hookimpl(start))
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        with pytest.raises(SystemExit) as raised, rlprof.open(config(tool="bare")) as prof:
-            train(prof, [1, 2])
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-
-    assert raised.value.code == 42
-
-
+@attrs.frozen
 class Impatient:
     """A signal handler that is an object, and raises what an `except Exception` would catch."""
 
+    error: BaseException
+
     def __call__(self, number, frame):
-        raise TimeoutError("too long")
+        raise self.error
 
 
 @pytest.fixture(name="alarm")
 def _alarm():
-    """Return a function that has TimeoutError raised in the main thread, so many seconds later."""
-    before = signal.signal(signal.SIGALRM, Impatient())
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    """Return a function that has an error raised in the main thread, so many seconds later."""
+    before = signal.getsignal(signal.SIGALRM)
+
+    def alarm(seconds, error):
+        signal.signal(signal.SIGALRM, Impatient(error))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    yield alarm
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
@@ -94,20 +79,24 @@ def _alarm():
 # failures.md: interrupted
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
-def test_a_timeout_of_the_users_own_passes_through_a_start(config, calls, alarm, tool):
-    """Bounding a reward check with SIGALRM works as without rlprof; the next window records."""
+@pytest.mark.parametrize("error", [TimeoutError("too long"), SystemExit(42)], ids=repr)
+def test_what_the_users_signal_handler_raises_passes_through_a_start(
+    config, calls, alarm, tool, error
+):
+    """A reward check bounded by SIGALRM, or sys.exit, works as without; the next window records."""
     hangs = {tool: {"hangs_in": "start"}}
     with rlprof.open(config(tool=tool, tools=hangs, steps=[1, 2])) as prof:
         prof.step(1)
-        alarm(0.2)
-        with pytest.raises(TimeoutError, match="too long"), prof.phase("rollout"):
+        alarm(0.2, error)
+        with pytest.raises(type(error)) as raised, prof.phase("rollout"):
             pass
         tools.gate.set()
         train(prof, [2])
 
     found = {c.window.id: c for c in rlprof.read(prof.run_dir).captures}
+    assert raised.value is error
     assert found["1/rollout"].state == "failed"
-    assert "start: interrupted by TimeoutError: too long" in found["1/rollout"].notes
+    assert f"start: interrupted by {type(error).__name__}: {error}" in found["1/rollout"].notes
     assert found["2/rollout"].state == "whole"
 
 
@@ -117,7 +106,7 @@ def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, ala
     """What the handler raises passes; the second close waits for the exports that are left."""
     prof = rlprof.open(config())
     train(prof, [1, 2])
-    alarm(0.05)  # an interpreter takes longer to start
+    alarm(0.05, TimeoutError("too long"))  # an interpreter takes longer to start
 
     with pytest.raises(TimeoutError, match="too long"):
         prof.close()
