@@ -44,8 +44,7 @@ def _profile(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "child"),
-    [("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process")],
+    ("command", "child"), [("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process")]
 )
 def test_children_go_with_the_command(command, child, profile, tmp_path):
     """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""

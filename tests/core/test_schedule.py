@@ -49,10 +49,7 @@ FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2}
         ({}, "every is missing; a rule has every, first, last: {every: 100, first: 2}"),
         ({"every": 2, "frist": 1}, "unknown key 'frist'; a rule has every, first, last"),
         ({"every": 0}, "every: expected at least 1, got 0"),
-        (
-            {"every": 2, "first": 5, "last": 4},
-            "last 4 lies before first 5; no step is chosen",
-        ),
+        ({"every": 2, "first": 5, "last": 4}, "last 4 lies before first 5; no step is chosen"),
     ],
     ids=str,
 )

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 import rlprof
 from rlprof.rundir import as_line
-from tests.properties.stories import (
-    RunOf,
-    Story,
-    claims,
-    event,
-    head,
-    stories,
-)
+from tests.properties.stories import RunOf, Story, claims, event, head, stories
 
 pytestmark = pytest.mark.slow
 
