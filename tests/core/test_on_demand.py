@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import threading
-import time
 
 import pytest
 
 import rlprof
 from rlprof import control
-from rlprof_cli import main
 from tests.core.steps import command
 from tests.core.steps import train as take
+from tests.waiting import wait_until
 
 
 def ask(prof, **wanted):
     """Leave a request and wait until the helper thread has answered it."""
     request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
     control.write(prof.run_dir, request)
-    for _ in range(6000):
+
+    def answers():
         prof.scribe._wake.set()
-        threading.Event().wait(0.01)
-        answers = [a for a in rlprof.read(prof.run_dir).answers if a.id == request.id]
-        if answers:
-            return answers[0]
-    raise AssertionError("nobody answered")
+        return [a for a in rlprof.read(prof.run_dir).answers if a.id == request.id]
+
+    return wait_until(answers, "an answer")[0]
 
 
 def train(prof, steps=range(3)):
@@ -88,10 +86,9 @@ def test_a_step_that_is_over_is_refused(config):
     assert windows(prof) == []
 
 
-def words(prof, capsys):
+def words(prof, shell):
     """Return what `rlprof ls` says of the only request."""
-    main(["ls", str(prof.run_dir)])
-    said = capsys.readouterr().out.partition("requests:\n")[2].splitlines()[0]
+    said = shell("ls", prof.run_dir)[1].partition("requests:\n")[2].splitlines()[0]
     return said.partition(", actor 0/1: ")[2]
 
 
@@ -105,7 +102,7 @@ def words(prof, capsys):
         ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
     ],
 )
-def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, wanted, how):
+def test_a_step_of_which_nothing_is_left_is_not_served(config, shell, options, wanted, how):
     """What was due in it was skipped, or the tool has failed in all of its windows."""
     with rlprof.open(config(steps="none", options=options)) as prof:
         ask(prof, **wanted)
@@ -114,23 +111,23 @@ def test_a_step_of_which_nothing_is_left_is_not_served(config, capsys, options, 
         with prof.phase("other"):
             pass
 
-    assert words(prof, capsys) == how
+    assert words(prof, shell) == how
 
 
 # failures.md: partly-served
 @pytest.mark.slow
-def test_a_request_says_how_far_it_came(config, capsys):
+def test_a_request_says_how_far_it_came(config, shell):
     """What came before the session was closed is counted."""
     with rlprof.open(config(steps="none")) as prof:
         ask(prof, next=3)
-        waiting = words(prof, capsys)
+        waiting = words(prof, shell)
         train(prof, range(2))
         prof.scribe.flush()
-        begun = words(prof, capsys)
+        begun = words(prof, shell)
 
     assert waiting == "waits for its next step"
     assert begun == "served 2 of 3 (steps 0-1) so far"
-    assert words(prof, capsys) == "served 2 of 3 (steps 0-1), then the session was closed"
+    assert words(prof, shell) == "served 2 of 3 (steps 0-1), then the session was closed"
 
 
 @pytest.mark.slow
@@ -233,9 +230,7 @@ def _live(tmp_path):
     program = command(PROGRAM, runs, tmp_path / "scratch")
     process = subprocess.Popen(**program, stdout=subprocess.PIPE, text=True)
     process.stdout.readline()
-    while not [file for file in runs.glob("*/manifest/*") if file.stat().st_size]:
-        assert process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: [file for file in runs.glob("*/manifest/*") if file.stat().st_size])
     yield runs
     process.kill()
     process.wait()
@@ -243,66 +238,43 @@ def _live(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_says_why_a_window_failed(live, capsys):
-    """Its notes stand below the table, and it leads to what there is instead of a timeline."""
-    code = main(["capture", str(live), "--set", "raises_in=start"])
+def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
+    """Its notes, and what there is instead of a timeline; each fault, or the answer of the run."""
+    asked = (["--set", "raises_in=start"], ["--set", "levle=1"], ["--role", "critic"],
+             ["--next", "0", "--rank", "x", "--set", "level"], ["--at", "9" * 30],
+             ["--timeout", "nan"])  # fmt: skip
 
-    out = capsys.readouterr().out
+    codes, outs, errs = zip(*(shell("capture", live, *words) for words in asked), strict=True)
+
     (run,) = live.iterdir()
-    assert code == 1
-    assert "start: RuntimeError: start went wrong" in out
-    assert "actor 0/1: served 0 of 1; step" in out
-    assert out.endswith(f"see the outcome with: rlprof ls {run}\n")
-    assert "rlprof export" not in out
+    assert codes == (1, 1, 1, 1, 1, 2)
+    assert "start: RuntimeError: start went wrong" in outs[0]
+    assert "actor 0/1: served 0 of 1; step" in outs[0]
+    assert outs[0].endswith(f"see the outcome with: rlprof ls {run}\n")
+    assert "rlprof export" not in outs[0]
+    assert "refused: fake.levle: unknown key; did you mean 'level'?" in outs[1]  # installed there
+    assert "no live process of critic, rank 0 (live: actor 0/1)\n" in errs[2]
+    assert "rlprof capture: 3 faults" in errs[3]
+    assert "--at: expected 0 to 999999999999999999, got 9999" in errs[4]
+    assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in errs[5]
 
 
-@pytest.mark.slow
-def test_the_command_says_what_cannot_be_asked(live, capsys):
-    """Every fault before anything is asked, or the answer of the run."""
-    refused = main(["capture", str(live), "--set", "levle=1"])
-    nobody = main(["capture", str(live), "--role", "critic"])
-    wrong = main(["capture", str(live), "--next", "0", "--rank", "x", "--set", "level"])
-    beyond = main(["capture", str(live), "--at", "9" * 30])
-    with pytest.raises(SystemExit) as usage:
-        main(["capture", str(live), "--timeout", "nan"])
-
-    out, err = capsys.readouterr()
-    assert (refused, nobody, wrong, beyond, usage.value.code) == (1, 1, 1, 1, 2)
-    assert "refused: fake.levle: unknown key; did you mean 'level'?" in out  # installed there alone
-    assert "no live process of critic, rank 0 (live: actor 0/1)\n" in err
-    assert "rlprof capture: 3 faults" in err
-    assert "--at: expected 0 to 999999999999999999, got 9999" in err
-    assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in err
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["levle=1"], "--set levle=1: unknown key; did you mean 'level'?"),
-        (["fake.level=high"], "--set fake.level=high: expected a whole number, got 'high'"),
-        (["fkae.level=1"], "; did you mean 'fake'?"),
-    ],
-)
-def test_a_wrong_option_is_refused_by_what_was_typed(config, capsys, words, why):
-    """At once, where the plugin is installed here, and nothing is asked of the run."""
+def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
+    """At once, where the plugin is installed here, and nothing is asked of the run that goes on."""
+    wrong = {
+        "levle=1": "--set levle=1: unknown key; did you mean 'level'?",
+        "fake.level=high": "--set fake.level=high: expected a whole number, got 'high'",
+        "fkae.level=1": "; did you mean 'fake'?",
+    }
     with rlprof.open(config(steps="none")) as prof:
         prof.scribe.flush()
-        typed = [part for word in words for part in ("--set", word)]
-        code = main(["capture", str(prof.run_dir), "--no-wait", *typed])
+        for word, why in wrong.items():
+            code, _, err = shell("capture", prof.run_dir, "--no-wait", "--set", word)
+            assert code == 1
+            assert why in err
 
-    assert code == 1
-    assert why in capsys.readouterr().err
     assert not list(prof.run_dir.glob("requests/*"))
-
-
-def test_the_command_needs_a_run_that_goes_on(config, capsys):
-    """A run that is over is named as such, and so is a folder without a live one."""
-    with rlprof.open(config(steps="none")) as prof:
-        pass
-
-    codes = [main(["capture", str(path)]) for path in (prof.run_dir, prof.run_dir.parent)]
-
-    assert codes == [1, 1]
-    err = capsys.readouterr().err
-    assert "the run has ended, so no process can be asked" in err
-    assert "holds no live run" in err
+    ended = [shell("capture", path) for path in (prof.run_dir, prof.run_dir.parent)]
+    assert [code for code, *_ in ended] == [1, 1]
+    assert "the run has ended, so no process can be asked" in ended[0][2]
+    assert "holds no live run" in ended[1][2]
