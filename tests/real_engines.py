@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import attrs
+import pytest
 
 import rlprof
 
@@ -39,6 +40,15 @@ class Driven:
     def run(self, session):
         """Read the run of a session."""
         return rlprof.read(next(one["run"] for one in self.of(session) if "run" in one))
+
+
+def interpreter(name):
+    """Return the Python of an environment; skip where it is not, but for CI, which can have it."""
+    python = ROOT / f".envs/{name}/bin/python"
+    if not python.exists():
+        why = f"there is no .envs/{name}; `make env-{name}` makes it, or says why it cannot be made"
+        (pytest.fail if os.environ.get("CI", "0") not in {"", "0", "false"} else pytest.skip)(why)
+    return python
 
 
 def driven(kind, module, home, env, prefix=()):

@@ -19,7 +19,7 @@ from rlprof_sglang import server_args
 from tests import real_drivers
 from tests.perfetto_engine import query_all
 from tests.ports import free_port
-from tests.real_engines import ROOT, opened
+from tests.real_engines import ROOT, interpreter, opened
 from tests.sglang_real import tiny as sglang_tiny
 from tests.sglang_real.test_examples import FLAGS as SGLANG_FLAGS
 from tests.vllm_real import tiny as vllm_tiny
@@ -27,7 +27,6 @@ from tests.vllm_real.drivers.server import FLAGS as VLLM_FLAGS
 
 pytestmark = pytest.mark.slow
 
-VLLM, SGLANG = (ROOT / f".envs/{name}/bin/python" for name in ("vllm", "sglang"))
 TOKENS = {"rollout": 9, "judge": 6}
 NOTHING = "context_0(0)_generation_0(0)"
 """vLLM's step after the last, without a token: it lets go what has ended, and may be late."""
@@ -37,23 +36,17 @@ STAND_INS = ROOT / "tests/sglang_real/stand_ins"
 @pytest.fixture(scope="module", name="run")
 def _run(tmp_path_factory):
     """Go through the steps once; put them on a timeline beside the run."""
-    for python in (VLLM, SGLANG):
-        if not python.exists():
-            why = f"there is no {python.relative_to(ROOT)}; `make env-{python.parts[-3]}` makes it"
-            is_ci = os.environ.get("CI", "0") not in {"", "0", "false"}
-            (pytest.fail if is_ci else pytest.skip)(why)
-    home = tmp_path_factory.mktemp("both")
-    run_dir = train(home)
+    run_dir = train(tmp_path_factory.mktemp("both"), *map(interpreter, ("vllm", "sglang")))
     command = str(Path(sys.executable).with_name("rlprof"))
     argv = [command, "export", str(run_dir), "--to", "timeline", "--out", str(run_dir)]
     subprocess.run(argv, check=True, capture_output=True, timeout=300)
     return rlprof.read(run_dir)
 
 
-def train(home):
+def train(home, vllm, sglang):
     """Have vLLM write, SGLang judge and this process train, for two steps; return the run."""
     model = home / "model"
-    build = [str(VLLM), str(ROOT / "examples/ray_rl/tiny_model.py"), str(model)]
+    build = [str(vllm), str(ROOT / "examples/ray_rl/tiny_model.py"), str(model)]
     subprocess.run(build, check=True, capture_output=True, timeout=300)
     config = {
         "run_dir": str(home / "runs"),
@@ -75,11 +68,11 @@ def train(home):
 
     with ExitStack() as stack:
         writer = begun(
-            "rollout", VLLM, ["vllm.entrypoints.openai.api_server", *VLLM_FLAGS, "--model"],
+            "rollout", vllm, ["vllm.entrypoints.openai.api_server", *VLLM_FLAGS, "--model"],
             {**vllm_tiny.QUIET, "VLLM_SERVER_DEV_MODE": "1"},
         )  # fmt: skip
         judge = begun(
-            "judge", SGLANG, ["sglang.launch_server", *SGLANG_FLAGS, "--model-path"],
+            "judge", sglang, ["sglang.launch_server", *SGLANG_FLAGS, "--model-path"],
             {**sglang_tiny.QUIET, "PYTHONPATH": str(STAND_INS)},
         )  # fmt: skip
         for url, process in (writer, judge):

@@ -12,43 +12,29 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
-import attrs
 import pytest
 
 import rlprof
 from rlprof_report import analyse
 from tests.perfetto_engine import query_all, summary
+from tests.real_engines import ROOT, interpreter
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples"
-VLLM = ROOT / ".envs/vllm/bin/python"
 STEPS, QUESTIONS = 12, 32
 LETTERS, WORDS = 8, 24
 """How many tokens the two turns of a trajectory have."""
 BOUND_S = 500
 
 
-@attrs.frozen
-class Shown:
-    """What a reader of the terminal has seen."""
-
-    code: int
-    out: str
-    err: str
-
-
 def show(folder, *, ci, python=sys.executable, path=""):
     """Run `make demo` on a copy of the examples in *folder*, in the environment of *python*."""
     left_out = shutil.ignore_patterns("__pycache__", "outputs", ".*")
-    shutil.copytree(EXAMPLES, folder / "examples", ignore=left_out)
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=left_out)
     env = {k: v for k, v in os.environ.items() if k not in {"CI", "PYTHONPATH"}}
     env |= {"CI": ci, "PYTHONPATH": str(path)}
-    done = in_a_group(["bash", str(folder / "examples/ray_rl/demo.sh"), str(python)], env=env)
-    return Shown(done.returncode, done.stdout, done.stderr)
+    return in_a_group(["bash", str(folder / "examples/ray_rl/demo.sh"), str(python)], env=env)
 
 
 def in_a_group(argv, **more):
@@ -65,21 +51,12 @@ def in_a_group(argv, **more):
     return subprocess.CompletedProcess(argv, child.returncode, out, err)
 
 
-@pytest.fixture(scope="module", name="vllm")
-def _vllm():
-    """Return the interpreter that has vLLM; skip where none can be had, which CI can."""
-    if not VLLM.exists():
-        why = "there is no .envs/vllm; `make env-vllm` makes it, or says why it cannot be made"
-        (pytest.fail if os.environ.get("CI", "0") not in {"", "0", "false"} else pytest.skip)(why)
-    return VLLM
-
-
 @pytest.fixture(scope="module", name="demo")
-def _demo(tmp_path_factory, vllm):
+def _demo(tmp_path_factory):
     """Run it once; return the run, what was shown, and the folder."""
     folder = tmp_path_factory.mktemp("demo")
-    shown = show(folder, ci="1", python=vllm)
-    assert shown.code == 0, shown.out + shown.err
+    shown = show(folder, ci="1", python=interpreter("vllm"))
+    assert shown.returncode == 0, shown.stdout + shown.stderr
     (run,) = (folder / "outputs/profile").iterdir()
     return rlprof.read(run), shown, folder
 
@@ -111,15 +88,15 @@ def test_every_chosen_window_is_whole(demo):
             assert (run.path / artifact.path).stat().st_size == artifact.size
 
 
-def test_training_learns_the_same(demo, vllm):
+def test_training_learns_the_same(demo):
     """Rewards and the parameters of both trainers are bit-equal with rlprof and without."""
     _, shown, folder = demo
     env = {k: v for k, v in os.environ.items() if not k.startswith("RLPROF_")}
 
-    plain = in_a_group([str(vllm), "examples/ray_rl/train.py"], cwd=folder, env=env)
+    plain = in_a_group([str(interpreter("vllm")), "examples/ray_rl/train.py"], cwd=folder, env=env)
 
     assert (plain.returncode, plain.stderr) == (0, "")
-    assert plain.stdout in shown.out
+    assert plain.stdout in shown.stdout
     rewards = [float(reward) for reward in re.findall(r"reward (\S+)", plain.stdout)]
     assert len(rewards) == STEPS
     assert rewards[-1] > rewards[0] + 0.3
@@ -211,20 +188,20 @@ def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
     assert len(found.clean.steps) >= STEPS // 2
     assert not left_out & {step for finding in found.findings for step in finding.steps}
     assert found.cost_s > 0
-    assert " ".join(found.verdict.split()) in " ".join(shown.out.split())
+    assert " ".join(found.verdict.split()) in " ".join(shown.stdout.split())
     assert (run.path / "exports/report.html").stat().st_size > 10_000
-    assert f"Open {run.path.relative_to(folder)}/exports/report.html in a browser" in shown.out
+    assert f"Open {run.path.relative_to(folder)}/exports/report.html in a browser" in shown.stdout
 
 
 def test_without_vllm_the_engine_is_a_toy_and_that_is_said(tmp_path):
     """The same loop, captured by another engine's plugin; the reason stands first and last."""
     shown = show(tmp_path, ci="")
 
-    assert shown.code == 0, shown.out + shown.err
+    assert shown.returncode == 0, shown.stdout + shown.stderr
     (run,) = map(rlprof.read, (tmp_path / "outputs/profile").iterdir())
     reason = "there is no vLLM here: ModuleNotFoundError: No module named 'vllm'"
-    assert f"demo: {reason}; the engine is a toy instead" in shown.err
-    last = shown.err.strip().splitlines()[-1]
+    assert f"demo: {reason}; the engine is a toy instead" in shown.stderr
+    last = shown.stderr.strip().splitlines()[-1]
     assert f"the engine was a toy (examples/third_party_engine): {reason}" in last
     assert {(str(c.target), c.tool, c.state) for c in run.captures} == {
         ("actor 0/2", "torch", "whole"), ("actor 1/2", "torch", "whole"),
@@ -232,7 +209,7 @@ def test_without_vllm_the_engine_is_a_toy_and_that_is_said(tmp_path):
     }  # fmt: skip
     assert (run.skipped, run.missing, run.problems) == ((), (), ())
     assert (run.path / "exports/timeline.json.gz").exists()
-    rewards = [float(reward) for reward in re.findall(r"reward (\S+)", shown.out)]
+    rewards = [float(reward) for reward in re.findall(r"reward (\S+)", shown.stdout)]
     assert rewards[-1] > rewards[0] + 0.3
 
 
@@ -240,9 +217,9 @@ def test_without_vllm_ci_fails(tmp_path):
     """Nothing is shown instead, and no run is left."""
     shown = show(tmp_path, ci="1")
 
-    assert shown.code == 1
-    assert "there is no vLLM here" in shown.err
-    assert "under CI that is an error" in shown.err
+    assert shown.returncode == 1
+    assert "there is no vLLM here" in shown.stderr
+    assert "under CI that is an error" in shown.stderr
     assert not (tmp_path / "outputs").exists()
 
 
@@ -254,11 +231,11 @@ def test_without_ray_the_other_loop_is_shown_and_that_is_said(tmp_path):
     shown = show(tmp_path, ci="", path=tmp_path / "no_ray")
 
     reason = "Ray cannot start: ImportError: there is no Ray here"
-    assert shown.code == 0
-    assert f"demo: {reason}; here is the loop without Ray instead" in shown.err
-    last = shown.err.strip().splitlines()[-1]
+    assert shown.returncode == 0
+    assert f"demo: {reason}; here is the loop without Ray instead" in shown.stderr
+    last = shown.stderr.strip().splitlines()[-1]
     assert f"demo: this was the loop without Ray (examples/rl_loop). {reason}" in last
-    assert "torchrun --nproc-per-node 2 examples/rl_loop/train.py" in shown.out
+    assert "torchrun --nproc-per-node 2 examples/rl_loop/train.py" in shown.stdout
     (run,) = (tmp_path / "outputs/profile").glob("[!.]*")
     found = rlprof.read(run)
     assert {(c.window.id, str(c.target), c.state) for c in found.captures} == {

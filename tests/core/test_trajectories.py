@@ -98,36 +98,29 @@ def test_a_trajectory_is_spans_with_the_attributes_that_say_what_they_are(config
     }
 
 
-def test_a_phase_has_the_id_and_a_span_may_have_another(config):
-    """What a span is given itself stands, below it the trajectory's own goes on."""
+def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
+    """A phase, too; a sub-agent's trajectory has its own id, and the one around it as parent."""
     with rlprof.open(config(steps="none")) as prof:
         prof.step(1)
-        with rlprof.trajectory(1), prof.phase("generate"), prof.span("one", {"trajectory": 17}):
-            with rlprof.span("two"):
+        with rlprof.trajectory("outer") as outer, prof.phase("generate"):
+            with rlprof.trajectory("inner"), rlprof.span("deep"), outer.tool_call("shared"):
+                pass
+            with prof.span("one", {"trajectory": 17}), rlprof.span("two"):
                 pass
         with rlprof.span("after"):
             pass
 
-    found = {span.name: span for span in rlprof.read(prof.run_dir).spans()}
-    ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
-    assert ids == {
-        "trajectory": 1, "generate": 1, "one": 17, "two": 1, "after": None, "step 1": None,
+    spans = {
+        (span.name, span.attributes.get("trajectory")): span
+        for span in rlprof.read(prof.run_dir).spans()
+    }
+    keys = {span.id: key for key, span in spans.items()}
+    step, root, sub = ("step 1", None), ("trajectory", "outer"), ("trajectory", "inner")
+    assert {key: keys.get(span.parent) for key, span in spans.items()} == {
+        step: None, root: step, ("generate", "outer"): root, sub: ("generate", "outer"),
+        ("deep", "inner"): sub, ("tool_call", "outer"): root, ("one", 17): ("generate", "outer"),
+        ("two", "outer"): ("one", 17), ("after", None): step,
     }  # fmt: skip
-
-
-def test_a_trajectory_in_another_has_its_own_id(config):
-    """A sub-agent is another trajectory, whose parent is the one that began it."""
-    with rlprof.open(config(steps="none")) as prof, rlprof.trajectory("outer") as outer:
-        with rlprof.trajectory("inner"), rlprof.span("deep"):
-            with outer.tool_call("shared"):
-                pass
-        with rlprof.span("again"):
-            pass
-
-    spans = {(span.name, span.attributes["trajectory"]): span for span in read(prof)}
-    root, inner = spans["trajectory", "outer"], spans["trajectory", "inner"]
-    assert (inner.parent, spans["deep", "inner"].parent) == (root.id, inner.id)
-    assert (spans["tool_call", "outer"].parent, spans["again", "outer"].parent) == (root.id,) * 2
 
 
 def test_a_task_that_outlives_its_trajectory(config):
