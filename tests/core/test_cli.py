@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,9 +20,6 @@ from tests.core.steps import train
 from tests.core.test_reader import Folder
 from tests.fakes import engines, tools
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 PAGE = "docs/commands.md explains each command\n"
 CONFIG = """\
     tool: torch
@@ -35,7 +31,7 @@ CONFIG = """\
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     file = tmp_path / "profile.yaml"
     file.write_text(dedent(CONFIG))
     return file
@@ -43,9 +39,6 @@ def file(tmp_path: Path) -> Path:
 
 def lines(text: str) -> str:
     return dedent(text).removeprefix("\n")
-
-
-# The command
 
 
 def test_every_command_explains_itself(shell):
@@ -394,41 +387,31 @@ def test_plugins_where_there_are_none(shell, monkeypatch):
 
 
 def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
-    """One damaged run does not hide the others; looked at by itself, it says what is wrong."""
-    Folder(tmp_path / "good")
-    (Folder(tmp_path / "bad").path / "run.json").write_text("{")
+    """One damaged run hides no other, in a table and as JSON; by itself it says what is wrong."""
+    config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
+    with rlprof.open(config, role="actor") as prof:
+        prof.step(1)
+    bad, empty = (Folder(tmp_path / name).path for name in ("bad", "empty"))
+    (bad / "run.json").write_text("{")
 
     code, out, err = shell("ls", tmp_path)
+    every = json.loads(shell("ls", tmp_path, "--json")[1])
+    run = json.loads(shell("ls", prof.run_dir, "--json")[1])
 
     assert (code, err) == (0, "")
     head, *rows = [line.split() for line in out.splitlines()]
     assert head == ["RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE"]
     states = {row[0]: row[1:] for row in rows}
-    assert states[f"{tmp_path}/bad"] == ["-", "unreadable", "-", "-", "-"]
-    assert states[f"{tmp_path}/good"][2:] == ["empty", "0", "0", "0", "B"]
-    code, out, err = shell("ls", tmp_path / "bad")
-    assert (code, out) == (1, "")
-    assert err.startswith(f"rlprof: {tmp_path}/bad/run.json: cannot be read: ")
-
-
-def test_ls_prints_json(shell, tmp_path):
-    """A run as JSON has what a script asks for; of a folder, there is an entry for each run."""
-    config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
-    with rlprof.open(config, role="actor") as prof:
-        prof.step(1)
-    (tmp_path / "bad").mkdir()
-    (tmp_path / "bad/run.json").write_text("{")
-
-    code, out, err = shell("ls", prof.run_dir, "--json")
-    every = json.loads(shell("ls", tmp_path, "--json")[1])
-
-    run = json.loads(out)
-    assert (code, err) == (0, "")
+    assert states[str(bad)] == ["-", "unreadable", "-", "-", "-"]
+    assert states[str(empty)][2:] == ["empty", "0", "0", "0", "B"]
+    assert {one["path"]: one["state"] for one in every} == {
+        str(prof.run_dir): "ended", str(bad): "unreadable", str(empty): "empty",
+    }  # fmt: skip
     assert [run["path"], run["state"], run["captures"]] == [str(prof.run_dir), "ended", []]
     assert run["processes"][0]["target"]["role"] == "actor"
-    assert {one["path"]: one["state"] for one in every} == {
-        str(prof.run_dir): "ended", str(tmp_path / "bad"): "unreadable"
-    }  # fmt: skip
+    code, out, err = shell("ls", bad)
+    assert (code, out) == (1, "")
+    assert err.startswith(f"rlprof: {bad}/run.json: cannot be read: ")
 
 
 def test_commands_print_json(shell, tmp_path):

@@ -26,9 +26,6 @@ def faults_of(config: Any, *, check: bool = False) -> list[str]:
     return [line.removeprefix("  config: ") for line in lines[1:]]
 
 
-# Values
-
-
 def test_what_is_written_is_read_as_values():
     """One tool or several, all ranks or some, a rule of steps, a number of bytes."""
     config = load_config(
@@ -385,9 +382,6 @@ def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, 
 
     told = [] if fault is None else [f"{place}.{name}: {fault}"]
     assert ["strict: expected true or false, got 1", *told] == found
-
-
-# Launches
 
 
 def test_launches_are_merged():

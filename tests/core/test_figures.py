@@ -139,9 +139,6 @@ def test_a_session_has_its_metrics_in_a_file_while_it_runs(config):
     assert not file.exists()
 
 
-# What is left out
-
-
 def test_spans_end_at_their_bound_and_are_summed_up(config):
     """Steps and phases are all there, and a summary says what is not."""
     with rlprof.open(config(tool="none", steps="none", spans={"bytes": "10KB"})) as prof:
@@ -163,9 +160,6 @@ def test_spans_end_at_their_bound_and_are_summed_up(config):
     assert summaries[-1].attributes["figures"]["rlprof/step"] == 19.0
     (problem,) = run.problems
     assert f": {left_out} spans are left out beyond spans.bytes; steps" in problem
-
-
-# The garbage collector
 
 
 def test_a_long_collection_is_a_span(config, monkeypatch):

@@ -114,10 +114,8 @@ def test_an_unknown_kind_is_refused():
     with pytest.raises(PluginError) as error:
         rlprof.register("tol", "x", Recorder)
 
-    assert (
-        str(error.value)
-        == "register: no kind 'tol'; choose one of tool, engine, exporter, listener"
-    )
+    kinds = "choose one of tool, engine, exporter, listener"
+    assert str(error.value) == f"register: no kind 'tol'; {kinds}"
 
 
 # Hooks

@@ -29,18 +29,12 @@ def faults_of(file: Path, text: str) -> str:
     return faults_in(file).replace(str(file), "FILE")
 
 
-# A mapping, a path, a node
-
-
 @pytest.mark.parametrize(("value", "what"), [(3, "int"), ([], "list")])
 def test_what_is_no_source_is_refused(value, what):
     """Anything else is told what a config may be."""
     message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
 
     assert f"config: 1 fault\n  config: {message}" == faults_in(value)
-
-
-# YAML
 
 
 def test_keys_given_twice_are_faults(file):
@@ -114,9 +108,6 @@ def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
 
     with pytest.raises(ConfigError, match="RLPROF_CONFIG names it"):
         rlprof.open(role="actor")
-
-
-# OmegaConf
 
 
 def test_interpolations_are_resolved(monkeypatch):

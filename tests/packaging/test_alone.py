@@ -65,9 +65,6 @@ def needed(dist, built):
     return {name: built[name].wheel for name in names}
 
 
-# A plugin and core
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_distribution_needs_only_what_it_asks_for(folder, built, environment):
     """Its wheel and those it asks for are enough to import all of it, and to offer what it has."""
@@ -150,9 +147,6 @@ def test_all_together_replace_nobodys_torch(built, product, environment):
 
     chosen = {item["metadata"]["name"] for item in json.loads(report.read_bytes())["install"]}
     assert {"rlprof", *built} - {"rlprof-testing"} == chosen
-
-
-# An image that trains, and a desk without any plugin
 
 
 def test_an_image_without_the_commands_records_and_says_what_to_install(built, environment):

@@ -38,9 +38,6 @@ FRAGMENTS = st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
 NAME = st.text(st.characters(exclude_categories=[]), max_size=100) | FRAGMENTS
 
 
-# Folders
-
-
 @PROPERTY
 @given(phase=st.none() | NAME, role=NAME, occurrence=st.integers(0, 3), step=st.integers(0, 10**18))
 def test_every_folder_stays_below_the_run(phase, role, occurrence, step):
@@ -78,9 +75,6 @@ def test_a_phase_that_comes_again_has_a_folder_of_its_own(one, other, first, sec
     }
 
     assert len(windows) == len({window.folder for window in windows})
-
-
-# Ranges and traces
 
 
 @PROPERTY
