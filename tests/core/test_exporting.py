@@ -103,26 +103,21 @@ def test_the_options_select_a_part(shell, folder, seen, argv, part):
 
 
 def test_a_name_that_is_of_nothing_is_told_where_others_are(shell, folder, seen):
-    """What it was meant for is not there, and the rest of the selection is."""
+    """What it was meant for is not there, the rest is; where there is no rest, nothing runs."""
     argv = ["--role", "actor,actro", "--window", "update,updat", "--only", "torch,tocrh,spans"]
 
+    nothing = shell("export", folder, "--to", "see", "--role", "actro")
+    made = (folder / "exports").exists()
     code, _, err = shell("export", folder, "--to", "see", *argv)
 
+    told = f"rlprof: {folder}: has no role 'actro'; it has actor\n{PAGE}"
+    assert (nothing, made) == ((1, "", told), False)
     assert (code, len(seen)) == (0, 1)
     assert err.splitlines() == [
         f"rlprof: {folder}: has no role 'actro'; it has actor",
         f"rlprof: {folder}: has no window 'updat'; it has 1/update",
         f"rlprof: {folder}: has no 'tocrh'; it has torch, spans, windows",
     ]
-
-
-def test_nothing_selected_is_told_before_any_exporter_runs(shell, folder, seen):
-    """One line, and no folder is made."""
-    done = shell("export", folder, "--to", "see", "--role", "actro")
-
-    assert done == (1, "", f"rlprof: {folder}: has no role 'actro'; it has actor\n{PAGE}")
-    assert seen == []
-    assert not (folder / "exports").exists()
 
 
 @pytest.mark.parametrize(

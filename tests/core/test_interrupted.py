@@ -27,10 +27,13 @@ HANGS = """
 """
 
 
-@pytest.fixture(name="profile")
-def _profile(monkeypatch, tmp_path):
-    """Install a tool that hangs wherever it is tried; return a config that names it."""
-    site = tmp_path / "site"
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "child"), [("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process")]
+)
+def test_children_go_with_the_command(command, child, monkeypatch, tmp_path):
+    """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
+    site, here = tmp_path / "site", str(tmp_path)
     site.mkdir()
     install(monkeypatch, site, "rlprof-hangs", HANGS, tool("hangs", "Hangs"))
     monkeypatch.setenv("PYTHONPATH", str(site))
@@ -39,18 +42,9 @@ def _profile(monkeypatch, tmp_path):
     file = tmp_path / "profile.yaml"
     runs = f"run_dir: {tmp_path}/runs\nscratch_dir: {tmp_path}/scratch\n"
     file.write_text(f"{runs}tool: hangs\nsteps: [1]\nroles: {{actor: {{}}}}\n")
-    return file
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "child"), [("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process")]
-)
-def test_children_go_with_the_command(command, child, profile, tmp_path):
-    """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
-    here = str(tmp_path)
     with subprocess.Popen(
-        [sys.executable, "-m", "rlprof", command, str(profile)],
+        [sys.executable, "-m", "rlprof", command, str(file)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ),
     ) as process:  # fmt: skip
         wait_until(lambda: processes(child, here) or process.poll() is not None, "its child")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,14 @@ for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
     if not one.name.endswith("__main__"):
         importlib.import_module(one.name)
 print("all of", package.__file__)
+"""
+TRAIN = """
+import rlprof, torch
+with rlprof.open({config!r}) as prof:
+    for _ in prof.steps([1]):
+        with prof.phase("update"):
+            print("trained", torch.ones(4).sum().item())
+print(prof.run_dir)
 """
 OFFERED = """
 from rlprof import plugins
@@ -83,14 +92,7 @@ def test_a_tool_records_installed_from_wheels(built, environment, tmp_path):
     pip = ["-m", "pip", "--disable-pip-version-check"]
     wheels = [str(dist.wheel) for dist in built.values()]
     made.run(*pip, "install", "-q", "--no-index", "--no-deps", "--target", str(made.site), *wheels)
-    program = (
-        "import rlprof, torch\n"
-        f"with rlprof.open({config_file(made, 'torch')!r}) as prof:\n"
-        "    for _ in prof.steps([1]):\n"
-        "        with prof.phase('update'):\n"
-        "            torch.ones(4).sum()\n"
-        "print(prof.run_dir)\n"
-    )
+    program = TRAIN.format(config=config_file(made, "torch"))
 
     run = made.run("-c", program).splitlines()[-1]
 
@@ -100,18 +102,10 @@ def test_a_tool_records_installed_from_wheels(built, environment, tmp_path):
     assert "No broken requirements found" in made.run(*pip, "check")
 
 
-WITHOUT_AN_NPU = """
-import sys
-import torch
+IMPORTED = """
+import sys, torch
 ours = sorted(name for name in sys.modules if name.startswith(("rlprof", "torch_npu")))
 print("imported", torch.ones(2).sum().item(), ours)
-
-import rlprof
-with rlprof.open({config!r}) as prof:
-    for _ in prof.steps([1]):
-        with prof.phase("update"):
-            print("trained", torch.ones(4).sum().item())
-print("run", prof.run_dir)
 """
 
 
@@ -120,14 +114,13 @@ def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, env
     """Its import loads nothing of ours; without torch_npu training runs, and the run says why."""
     wheels = needed(built["rlprof-npu"], built) | needed(built["rlprof-cli"], built)
     made = environment(*wheels.values())
-    program = WITHOUT_AN_NPU.format(config=config_file(made, "npu"))
+    program = IMPORTED + TRAIN.format(config=config_file(made, "npu"))
 
     said = made.run("-c", program, TORCH_DEVICE_BACKEND_AUTOLOAD="1").splitlines()
 
     assert "imported 2.0 []" in said
     assert "trained 4.0" in said
-    (run,) = [line.removeprefix("run ") for line in said if line.startswith("run ")]
-    listed = made.rlprof("ls", run)
+    listed = made.rlprof("ls", said[-1])
     assert "npu: torch_npu is not installed; install the torch_npu made for your torch" in listed
 
 
@@ -152,16 +145,11 @@ def test_all_together_replace_nobodys_torch(built, product, environment):
 def test_an_image_without_the_commands_records_and_says_what_to_install(built, environment):
     """Core and a tool record; the command, the reader and the kit say what they need."""
     made = environment(*needed(built["rlprof-torch"], built).values())
-    (made.path / "profile.yaml").write_text(CONFIG.format(home=made.path, tool="torch"))
-    program = (
-        "import rlprof\n"
-        "with rlprof.open('profile.yaml') as prof:\n"
-        "    for _ in prof.steps([1]):\n"
-        "        with prof.phase('update'): pass\n"
-        "print(len(list(prof.run_dir.glob('step_*/update/*/torch/*'))))\n"
-    )
+    program = TRAIN.format(config=config_file(made, "torch"))
 
-    assert made.run("-c", program).splitlines()[-1] == "1"
+    run = Path(made.run("-c", program).splitlines()[-1])
+
+    assert len([*run.glob("step_*/update/*/torch/*")]) == 1
     assert "pip install rlprof-cli" in made.rlprof("ls", code=1)
     names = {"read": "run", "follow": "remote", "doctor": "cli", "testing": "testing"}
     for name, dist in names.items():

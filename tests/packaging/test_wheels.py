@@ -90,9 +90,11 @@ def test_a_wheel_needs_nothing_it_drives(dist):
 
 
 def test_a_wheel_says_what_it_is(dist):
-    """Name, version, summary, license and the Pythons it runs on are in the metadata."""
+    """Name, version, license and Pythons; links of its README lead somewhere on an index, too."""
     head = about(dist)
 
+    links = re.findall(r"\]\(([^)]+)\)", head.get_payload())
+    assert [to for to in links if not re.match("https?:|#", to)] == []
     assert dist.name == head["Name"]
     assert metadata.version("rlprof-core") == head["Version"]
     assert 20 < len(head["Summary"]) < 120
@@ -111,15 +113,6 @@ def test_a_release_of_the_product_names_versions(product, source, tmp_path):
     assert [need for need in local if "file:" not in need] == []
     assert "Private :: Do Not Upload" in about(checkout).get_all("Classifier")
     assert "Private :: Do Not Upload" not in about(product).get_all("Classifier")
-
-
-def test_a_wheels_readme_links_to_what_an_index_has(dist):
-    """A link of the README leads somewhere also where the other files of the checkout are not."""
-    text = about(dist).get_payload()
-
-    relative = [to for to in re.findall(r"\]\(([^)]+)\)", text) if not re.match("https?:|#", to)]
-
-    assert relative == []
 
 
 def test_an_sdist_holds_what_is_needed_to_build(dist):

@@ -9,7 +9,7 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rlprof
@@ -54,26 +54,13 @@ def test_every_folder_stays_below_the_run(phase, role, occurrence, step):
 
 
 @PROPERTY
-@given(NAME, NAME)
-def test_two_names_have_two_folders(one, other):
-    """Phases that differ in anything at all never write into one folder."""
-    assume(one != other)
-
-    assert safe_name(one) != safe_name(other)
-    assert Window(2, 3, one).folder != Window(2, 3, other).folder
-    assert Target(one).folder != Target(other).folder
-
-
-@PROPERTY
 @given(NAME, NAME, st.integers(0, 11), st.integers(0, 11))
-def test_a_phase_that_comes_again_has_a_folder_of_its_own(one, other, first, second):
+def test_what_differs_in_anything_has_a_folder_of_its_own(one, other, first, second):
     """What is put behind a phase that recurs makes it no other phase: `a` again is not `a.1`."""
-    windows = {
-        Window(2, 3, one, first),
-        Window(2, 3, other, second),
-        Window(2, 3, f"{one}.{first}"),
-    }
+    names = {one, other, f"{one}.{first}"}
+    windows = {Window(2, 3, name, number) for name in names for number in (0, first, second)}
 
+    assert len(names) == len({*map(safe_name, names)}) == len({Target(a).folder for a in names})
     assert len(windows) == len({window.folder for window in windows})
 
 
