@@ -16,7 +16,7 @@ from rlprof_cli import COMMANDS
 from rlprof_cli._table import table
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
-from tests.core.steps import train
+from tests.core.steps import record
 from tests.core.test_reader import Folder
 from tests.fakes import engines, tools
 
@@ -342,17 +342,9 @@ def test_plan_of_nothing(shell, file):
 # plugins
 
 
-def test_plugins_names_what_could_be_installed(shell, monkeypatch):
-    """A known plugin that is not here is listed with its distribution."""
-    monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
-
-    _, out, _ = shell("plugins")
-
-    assert out.splitlines()[-1] == "not installed: later (rlprof-later)"
-
-
-def test_plugins_marks_what_does_not_fit(shell, monkeypatch, tmp_path):
+def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monkeypatch, tmp_path):
     """A broken one is a NO in its line and told below; the others are listed all the same; 1."""
+    monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"),
             requires=["rlprof>=9"])  # fmt: skip
     install(monkeypatch, tmp_path, "prof-good", GOOD, tool("good", "Good"))
@@ -365,6 +357,7 @@ def test_plugins_marks_what_does_not_fit(shell, monkeypatch, tmp_path):
         "tool      bad           prof-bad 1.0           NO    see below",
         "tool      good          prof-good 1.0          yes   Record nothing, well.",
         f"tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; {repair}",
+        "not installed: later (rlprof-later)",
     } <= {*out.splitlines()}
 
 
@@ -438,13 +431,10 @@ def test_commands_print_json(shell, tmp_path):
 
 
 @pytest.mark.slow
-def test_ls_says_what_to_type(shell, tmp_path):
+def test_ls_says_what_to_type(shell, config, tmp_path):
     """What looks at a tool's files is told once, with the run folder in its place."""
-    home = tmp_path / "a run"
-    config = {"run_dir": str(home), "tool": "named", "steps": {"every": 1}, "roles": {"actor": {}}}
     plugins.register("tool", "named", authors.NamesCommand)
-    with rlprof.open(config, role="actor", rank=0, world_size=1) as prof:
-        train(prof, range(2))
+    prof = record(config(run_dir=str(tmp_path / "a run"), tool="named"), range(2))
 
     _, out, _ = shell("ls", prof.run_dir)
 

@@ -234,15 +234,14 @@ class Engine:
         return None
 
 
-@pytest.fixture
-def hand():
+@pytest.fixture(autouse=True)
+def _hand():
     """Offer the plugins above, by hand."""
     for word, cls in (("sampler", Sampler), ("counter", Counter), ("rival", Rival)):
         plugins.register("tool", word, cls)
     plugins.register("engine", "engine", Engine)
 
 
-@pytest.mark.usefixtures("hand")
 def test_options_of_a_role_go_over_those_of_the_run():
     """A tool's options are the run's, key by key replaced by the role's, as the plugin's class."""
     config = {
@@ -261,7 +260,7 @@ def test_options_of_a_role_go_over_those_of_the_run():
     assert Launch(env={"SAMPLER_OUT": "x"}, argv_prefix=("sample",)) == actor.launch
 
 
-def test_each_fault_has_its_line(tmp_path, hand):
+def test_each_fault_has_its_line(tmp_path):
     """The faults of a YAML file come in its order, each with the line of its key."""
     file = tmp_path / "p.yaml"
     file.write_text(
@@ -298,7 +297,6 @@ def test_each_fault_has_its_line(tmp_path, hand):
     )
 
 
-@pytest.mark.usefixtures("hand")
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
@@ -318,7 +316,6 @@ def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, faul
     assert [f"roles.actor.options.sampler{fault}"] == faults_of(special, check=True)
 
 
-@pytest.mark.usefixtures("hand")
 def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
     """A value that a plugin needs and nobody gives is a fault, and so is a key of another type."""
     monkeypatch.setattr(Counter, "Options", StrictOptions, raising=False)
@@ -334,7 +331,7 @@ def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
     assert missing == "is missing; give it a value"
 
 
-def test_tools_that_cannot_share_a_process_are_refused(hand, monkeypatch):
+def test_tools_that_cannot_share_a_process_are_refused(monkeypatch):
     """Two of a role with an equal claim, whatever else is wrong; two that set one variable."""
     roles = {"a": {"tool": "sampler"}, "b": {"tool": "rival"}}
     assert set(check_config({"roles": roles})[1]) == set(roles)
@@ -352,7 +349,6 @@ def test_tools_that_cannot_share_a_process_are_refused(hand, monkeypatch):
     ]
 
 
-@pytest.mark.usefixtures("hand")
 def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     """The run's tool is one mistake, a role's own is that role's."""
     roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
@@ -363,7 +359,6 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     )
 
 
-@pytest.mark.usefixtures("hand")
 @pytest.mark.parametrize(
     ("place", "name", "fault"),
     [

@@ -60,10 +60,14 @@ def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
 
 @pytest.mark.slow
 def test_a_listener_that_raises_is_called_again(config, caplog):
-    """What it raises is logged once; training, the windows and the other hooks go on."""
-    called = []
+    """What it raises is logged once, all else goes on; what raises at spans sees no more."""
+    called, seen = [], []
 
     class Raises:
+        @hookimpl
+        def session_opened(self, session):
+            session.watch_spans(lambda spans: seen.append(len(spans)) or 1 / 0)
+
         @hookimpl
         def step_ended(self, step):
             called.append(step)
@@ -72,8 +76,11 @@ def test_a_listener_that_raises_is_called_again(config, caplog):
     rlprof.register("listener", "raises", Raises)
     prof = record(config(steps=[1], listeners="raises"), range(3))
 
+    run = rlprof.read(prof.run_dir)
     assert called == [0, 1, 2]
-    assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["whole"]
+    assert [c.state for c in run.captures] == ["whole"]
+    assert (len(seen), len(list(run.spans()))) == (1, 6)
+    assert any("sees no more spans: ZeroDivisionError" in one for one in run.problems)
     told = [one.levelname for one in caplog.records if "no network" in one.getMessage()]
     assert told[0] == "WARNING"
     assert "WARNING" not in told[1:]
@@ -166,23 +173,6 @@ def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
     assert (figures["rlprof/step"], figures["mine"]) == (4, 1.0)
     (mine,) = [one for one in rlprof.read(prof.run_dir).spans() if one.name == "mine"]
     assert mine.attributes == {"own": True}
-
-
-def test_what_raises_at_spans_sees_no_more_of_them(config):
-    """All spans are written, and the manifest says that it stopped."""
-    seen = []
-
-    class Raises:
-        @hookimpl
-        def session_opened(self, session):
-            session.watch_spans(lambda spans: seen.append(len(spans)) or 1 / 0)
-
-    rlprof.register("listener", "raises", Raises)
-    prof = record(config(tool="none", steps="none", listeners=["raises"]), range(3))
-
-    run = rlprof.read(prof.run_dir)
-    assert (len(seen), len(list(run.spans()))) == (1, 6)
-    assert any("sees no more spans: ZeroDivisionError" in one for one in run.problems)
 
 
 def test_without_listeners_a_session_records_and_has_no_figures(config):

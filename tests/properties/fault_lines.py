@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rlprof import ConfigError
 
 _LONGEST = 1000
 _ADVICE = (
@@ -18,7 +14,7 @@ _ADVICE = (
 )
 
 
-def misformed(error: ConfigError) -> list[str]:
+def misformed(error):
     """Say of each line of *error* that has not its form what is wrong with it."""
     head, *lines = str(error).split("\n  ")
     count = len(error.faults)

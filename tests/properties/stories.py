@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from hypothesis import strategies as st
@@ -12,9 +12,6 @@ from rlprof.rundir import Here, as_line, span_record
 from rlprof.types import Artifact, Target, Window
 from tests.core import test_reader
 from tests.core.test_reader import Folder, beginning
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WINDOWS = [Window(2, 3, "rollout"), Window(2, 3, "update"), Window(2, 3, "update", 1), Window(5, 8)]
 DEAD = attrs.evolve(Here.now(), started="never")
@@ -93,7 +90,7 @@ def stories(draw) -> list[Story]:
 class RunOf:
     """A run folder whose files are written as the tests say, again and again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         self.path = Folder(path).path
         (path / "spans").mkdir()
 
