@@ -70,29 +70,24 @@ def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
 # Does not fit
 
 
-BROKEN = [
-    ("import", "import rlprof_no_such_thing", "X",
-     "does not load: ModuleNotFoundError: No module named 'rlprof_no_such_thing'"),
-    ("no class", "X = 3", "X", "is an int where a class is needed"),
-    ("arguments", "class X:\n    def __init__(self, a): ...", "X",
-     "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
-    ("no hook", "class X:\n    def begin(self): ...", "X",
-     ("implements no hook; mark its methods with @rlprof.hookimpl "
-     "(a tool has configure, start, stop, export, lighter, advise)")),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    ("code", "attribute", "what"), [b[1:] for b in BROKEN], ids=[b[0] for b in BROKEN]
-)
-def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(
-    monkeypatch, tmp_path, code, attribute, what
-):
+    ("code", "what"),
+    [
+        ("import rlprof_no_such_thing",
+         "does not load: ModuleNotFoundError: No module named 'rlprof_no_such_thing'"),
+        ("X = 3", "is an int where a class is needed"),
+        ("class X:\n    def __init__(self, a): ...",
+         "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
+        ("class X:\n    def begin(self): ...",
+         ("implements no hook; mark its methods with @rlprof.hookimpl "
+         "(a tool has configure, start, stop, export, lighter, advise)")),
+    ],
+    ids=["import", "no class", "arguments", "no hook"],
+)  # fmt: skip
+def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(monkeypatch, tmp_path, code, what):
     """The plugin, its distribution and version, what it asks of core, what is wrong."""
-    install(
-        monkeypatch, tmp_path, "prof-bad", code, tool("bad", attribute),
-        version="0.9", requires=["rlprof-core<0.1"],
-    )  # fmt: skip
+    more = {"version": "0.9", "requires": ["rlprof-core<0.1"]}
+    install(monkeypatch, tmp_path, "prof-bad", code, tool("bad", "X"), **more)
 
     assert refusal("tool", "bad") == f"tool 'bad' (prof-bad 0.9) {what}{REPAIR}"
 
@@ -136,33 +131,26 @@ class Defaulted:
     def start(self, folder=None): ...
 
 
-class Unmarked:
+class Starts:
     @hookimpl
     def start(self): ...
 
+
+class Unmarked(Starts):
     def stop(self): ...
 
 
-class Cautious:
-    @hookimpl
-    def start(self): ...
-
+class Cautious(Starts):
     @staticmethod
     def cautions(options): ...
 
 
-class NoPlace:
+class NoPlace(Starts):
     runs_on = "proces"
 
-    @hookimpl
-    def start(self): ...
 
-
-class Early:
+class Early(Starts):
     runs_on = property(lambda self: "process")
-
-    @hookimpl
-    def start(self): ...
 
 
 @pytest.mark.parametrize(
