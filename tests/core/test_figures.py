@@ -72,7 +72,7 @@ async def rollout(dice):
 
 @pytest.mark.slow
 def test_figures_are_those_of_the_report(config):
-    """A logger and a page show the same numbers of a step."""
+    """A logger and a page show the same of a step, and a file of metrics while the session runs."""
     dice = random.Random(1)  # noqa: S311 -- no secret
     assert rlprof.Off().figures() == {}
     with rlprof.open(config(tool="none", steps="none")) as prof:
@@ -84,7 +84,11 @@ def test_figures_are_those_of_the_report(config):
                 time.sleep(0.01)
         prof.scribe.flush()
         found = prof.figures()
+        (file,) = wait_until(lambda: list(prof.run_dir.glob("metrics/*.prom")))
+        metrics = file.read_text()
 
+    assert 'rlprof_step{run="' in metrics
+    assert not file.exists()
     step = REPORT.analyse(rlprof.read(prof.run_dir)).steps[-1]
     rollouts = step.rollout
     expected = {
@@ -124,19 +128,6 @@ def test_metrics_are_what_node_exporter_reads(tmp_path):
     assert file.read_text().splitlines()[:-1] == text.splitlines()[:-1]
     metrics.remove()
     assert not file.parent.exists()
-
-
-def test_a_session_has_its_metrics_in_a_file_while_it_runs(config):
-    """One file a process, which ends with the session."""
-    with rlprof.open(config(tool="none", steps="none")) as prof:
-        for step in range(3):
-            prof.step(step)
-        prof.scribe.flush()
-        (file,) = wait_until(lambda: list(prof.run_dir.glob("metrics/*.prom")))
-        text = file.read_text()
-
-    assert 'rlprof_step{run="' in text
-    assert not file.exists()
 
 
 def test_spans_end_at_their_bound_and_are_summed_up(config):

@@ -226,10 +226,7 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
 
 
 def test_a_resumed_run_is_another_attempt(at_once, runs):
-    """A run is joined by other roles while its owner lives; then it goes on beside what it wrote.
-
-    No follower joins the dead.
-    """
+    """Other roles join while its owner lives, no follower joins the dead; then it goes on beside."""
     first = at_once(LEADER)
     before = contents(first.path)
     assert first == at_once(CRITIC)

@@ -64,10 +64,7 @@ def _shadows(tmp_path):
 # failures.md: all-whole
 @pytest.mark.slow
 def test_the_working_directory_is_not_looked_into(tmp_path, shadows):
-    """Exports and measurements are done in one that is full of traps.
-
-    The script's own folder is, and before Python's: its tool is called like a module of Python.
-    """
+    """Exports and measurements are done in one full of traps; the script's own is looked into."""
     home = tmp_path / "script"
     home.mkdir()
     (home / "profile.py").write_text(TOOL)

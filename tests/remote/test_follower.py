@@ -86,10 +86,7 @@ def captures(prof):
 
 
 def test_a_window_opens_and_closes_as_it_is_told(lead):
-    """The leader's phase is a span of the member, numbered as the leader did; it has no steps.
-
-    An end without a beginning and a window that comes twice are said, and not raised.
-    """
+    """The leader's phase is a span with its number; an order out of place is said, not raised."""
     prof, make = lead
     member = make()
 
