@@ -12,6 +12,8 @@ from rlprof.config import Config, Limits, Role, check_config, load_config, merge
 from rlprof.errors import ConfigError, RlprofError
 from rlprof.schedule import parse_steps
 from rlprof.types import Launch
+from tests.fakes.engines import Motor
+from tests.fakes.tools import Bare
 
 ACTOR: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}}
 
@@ -214,12 +216,6 @@ class StrictOptions:
     table: Mapping[str, int] = attrs.field(factory=dict)
 
 
-class Counter:
-    @hookimpl
-    def start(self):
-        return None
-
-
 class Rival:
     claims: ClassVar = {"timer": "process", "gpu": "device"}
 
@@ -228,18 +224,12 @@ class Rival:
         return Launch(env={"SAMPLER_OUT": "rival"}, argv_prefix=("rival", "-x"))
 
 
-class Engine:
-    @hookimpl
-    def start(self, handle):
-        return None
-
-
 @pytest.fixture(autouse=True)
 def _hand():
     """Offer the plugins above, by hand."""
-    for word, cls in (("sampler", Sampler), ("counter", Counter), ("rival", Rival)):
+    for word, cls in (("sampler", Sampler), ("counter", Bare), ("rival", Rival)):
         plugins.register("tool", word, cls)
-    plugins.register("engine", "engine", Engine)
+    plugins.register("engine", "engine", Motor)
 
 
 def test_options_of_a_role_go_over_those_of_the_run():
@@ -318,7 +308,7 @@ def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, faul
 
 def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
     """A value that a plugin needs and nobody gives is a fault, and so is a key of another type."""
-    monkeypatch.setattr(Counter, "Options", StrictOptions, raising=False)
+    monkeypatch.setattr(Bare, "Options", StrictOptions, raising=False)
 
     def told(options):
         config = {**ACTOR, "tool": "counter", "tools": {"counter": options}}

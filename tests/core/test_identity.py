@@ -226,7 +226,7 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
 
 
 def test_a_resumed_run_is_another_attempt(at_once, runs):
-    """Other roles join while its owner lives, no follower joins the dead; then it goes on beside."""
+    """Other roles join while its owner lives, followers never the dead; then it goes on beside."""
     first = at_once(LEADER)
     before = contents(first.path)
     assert first == at_once(CRITIC)

@@ -69,12 +69,10 @@ class Folder:
         self.header = {"run_id": "a-run", "owner": owner, **header}
         (path / "run.json").write_text(json.dumps(self.header))
 
-    def write(self, *lines: dict[str, Any] | bytes, name: str = "actor-0") -> Path:
+    def write(self, *lines: dict[str, Any], name: str = "actor-0") -> Path:
         """Write a whole manifest."""
         file = self.manifest / f"{name}.jsonl"
-        file.write_bytes(
-            b"".join(line if isinstance(line, bytes) else as_line(line) for line in lines)
-        )
+        file.write_bytes(b"".join(map(as_line, lines)))
         return file
 
     def read(self) -> rlprof.Run:

@@ -39,7 +39,7 @@ CONTINUOUS = {"mode": "continuous"}
     ids=["discrete", "after a rollback", "continuous", "joined"],
 )  # fmt: skip
 def test_windows_are_those_that_were_chosen(config, calls, changes, steps, opened):
-    """One for each chosen phase of a step, each step or stretch; a step that recurs gets another."""
+    """One for each chosen phase of a step, each step or stretch; a step that recurs has more."""
     record(config(**changes), steps, "rollout", "update")
 
     assert starts(calls) == opened
