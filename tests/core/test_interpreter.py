@@ -51,22 +51,15 @@ print(_calibration.measured(uses["actor"][0]))
 """
 
 
-@pytest.fixture(name="shadows")
-def _shadows(tmp_path):
-    """A folder whose files are named like modules of Python, and raise when they are imported."""
-    folder = tmp_path / "shadows"
-    folder.mkdir()
-    for name in ("types", "queue", "json", "signal", "fcntl", "hashlib", "attrs", "rlprof"):
-        (folder / f"{name}.py").write_text(f"raise RuntimeError('{name}.py of {folder}')\n")
-    return folder
-
-
 # failures.md: all-whole
 @pytest.mark.slow
-def test_the_working_directory_is_not_looked_into(tmp_path, shadows):
+def test_the_working_directory_is_not_looked_into(tmp_path):
     """Exports and measurements are done in one full of traps; the script's own is looked into."""
-    home = tmp_path / "script"
+    home, shadows = tmp_path / "script", tmp_path / "shadows"
     home.mkdir()
+    shadows.mkdir()
+    for name in ("types", "queue", "json", "signal", "fcntl", "hashlib", "attrs", "rlprof"):
+        (shadows / f"{name}.py").write_text(f"raise RuntimeError('{name}.py of {shadows}')\n")
     (home / "profile.py").write_text(TOOL)
     (home / "train.py").write_text(SCRIPT)
     argv = [sys.executable, str(home / "train.py"), str(tmp_path / "runs"), str(tmp_path / "raw")]

@@ -106,34 +106,20 @@ def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch
     assert began - 10**9 < first.time_ns < time.time_ns()
 
 
-class NVMLError(Exception):
-    """What NVML raises."""
-
-
-def refuse(_):
-    raise NVMLError
-
-
-@pytest.fixture(name="nvml")
-def _nvml(monkeypatch):
-    """Stand in for the driver's library: eight devices, which do not tell their power."""
+def test_devices_are_those_the_process_sees(monkeypatch):
+    """They are numbered as the process numbers them; what one does not tell is left out."""
     fake = SimpleNamespace(
-        NVMLError=NVMLError,
+        NVMLError=KeyError,
         nvmlInit=lambda: None,
         nvmlDeviceGetCount=lambda: 8,
         nvmlDeviceGetHandleByIndex=lambda number: number,
         nvmlDeviceGetHandleByUUID=len,
         nvmlDeviceGetUtilizationRates=lambda number: SimpleNamespace(gpu=10 * number),
         nvmlDeviceGetMemoryInfo=lambda number: SimpleNamespace(used=number * 1000),
-        nvmlDeviceGetPowerUsage=refuse,
+        nvmlDeviceGetPowerUsage={}.__getitem__,  # which raises
     )
     monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
     monkeypatch.setitem(sys.modules, "pynvml", fake)
-
-
-@pytest.mark.usefixtures("nvml")
-def test_devices_are_those_the_process_sees(monkeypatch):
-    """They are numbered as the process numbers them; what one does not tell is left out."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,GPU-")
 
     read = open_devices()
