@@ -86,11 +86,6 @@ def imports(file: Path, *, module_level: bool = False) -> tuple[str, ...]:
     return tuple(found)
 
 
-def room(module: str) -> str | None:
-    parts = module.split(".")
-    return parts[1] if parts[0] == "rlprof" and len(parts) > 1 else None
-
-
 def files(folder: Path):
     return sorted(folder.rglob("*.py"))
 
@@ -101,7 +96,7 @@ def test_rooms_import_only_rooms_before_them():
     for file in files(CORE):
         own = file.relative_to(CORE).parts[0].removesuffix(".py")
         for module in imports(file) if own != "__init__" else ():  # that names all, lazily
-            other = room(module)
+            other = module.split(".")[1] if module.startswith("rlprof.") else None
             is_elsewhere = module.startswith("rlprof_")
             if (is_elsewhere and own not in ("control", "doctor", "testing")) or (
                 other not in (None, own, *ORDER[: ORDER.index(own)])

@@ -84,11 +84,13 @@ def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(g
     assert [message] * 2 == [line for line in said if "config (there" in line]
 
 
-def test_options_of_an_engine_are_checked_like_those_of_a_tool(given):
-    """All faults at once, with the close name, where they stand."""
+def test_what_cannot_be_attached_is_told_at_once(given):
+    """All faults of its options, where they stand; a role for which the config names no engine."""
     with rlprof.open(given(options={"sped": 1, "gear": 3}), role="actor") as prof:
         with pytest.raises(ConfigError) as raised:
             prof.attach({"name": "e"})
+        with pytest.raises(ConfigError, match="name one"):
+            prof.attach({"name": "e"}, role="actor")
 
     assert raised.value.faults == (
         "config: engines.motor.sped: unknown key; did you mean 'speed'?",
@@ -108,12 +110,6 @@ def test_an_engine_holds_ranks(given, ranks):
     what = f"ranks: expected the global ranks it holds, e.g. [0, 1], got {ranks!r}"
     assert (f"attach: {what}",) == attached.value.faults
     assert (f"launch: {what}",) == launched.value.faults
-
-
-def test_a_role_without_an_engine_cannot_be_attached(given):
-    """The config says which plugin reaches it; without one that is an error at once."""
-    with rlprof.open(given(), role="actor") as prof, pytest.raises(ConfigError, match="name one"):
-        prof.attach({"name": "e"}, role="actor")
 
 
 @pytest.mark.slow

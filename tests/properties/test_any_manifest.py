@@ -38,13 +38,9 @@ def two_artifacts() -> list[Story]:
     return [Story("actor-0", (*lines, event("exported", 3, **key)), ())]
 
 
-def up_to_the_first_artifact(story: Story) -> float:
-    """Say how much of a manifest ends with its last line but two."""
-    lines = [len(line) for line in story.manifest]
-    return (sum(lines[:-2]) + 0.5) / sum(lines)
-
-
-BETWEEN = up_to_the_first_artifact(two_artifacts()[0])
+SIZES = [len(line) for line in two_artifacts()[0].manifest]
+BETWEEN = (sum(SIZES[:-2]) + 0.5) / sum(SIZES)
+"""How much of it ends with the line of its first artifact."""
 
 
 @PROPERTY
