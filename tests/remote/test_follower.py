@@ -127,7 +127,7 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     context = multiprocessing.get_context("spawn")
     other = context.Process(target=time.sleep, args=(60,))
     other.start()
-    member = make(rlprof.Leader(Here.now(other.pid), ""))
+    member = make(attrs.evolve(rlprof.Leader.of(prof), here=Here.now(other.pid), manifest=""))
     member.ask("begin", WINDOW)
 
     os.kill(other.pid, signal.SIGKILL)
