@@ -63,24 +63,21 @@ def test_every_process_of_the_engine_records_itself(hive_config):
     assert len({artifact.path for c in inside for artifact in c.artifacts}) == 4
 
 
-def test_ranks_that_are_not_chosen_are_left_alone(hive_config):
-    """`ranks: [7]` of a replica that holds 6 and 7."""
-    run = record(hive_config(role={"ranks": [7]}), [0, 1], ranks=[6, 7], world_size=8)
+def test_a_tool_of_the_role_stands_for_the_runs_on_the_chosen_ranks(hive_config):
+    """Inside the engine, not in the process that holds it; `ranks: [7]` where it holds 6 and 7."""
+    role = {"tool": "other", "ranks": [7]}
+    run = record(hive_config(role=role), [0, 1], ranks=[6, 7], world_size=8)
 
-    assert {7} == {c.target.rank for c in run.captures if c.tool == "fake"}
+    assert {("other", 1), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
+    assert {7} == {c.target.rank for c in run.captures if c.tool == "other"}
 
 
-def test_options_of_the_tools_are_checked_before_the_run(hive_config):
-    """They are the engine's business only later."""
+def test_options_of_the_tools_and_ranks_are_checked_before_the_run(hive_config):
+    """They are the engine's business only later; a rank beyond the world is refused at `attach`."""
     with pytest.raises(rlprof.ConfigError, match=r"tools\.fake\.colour: unknown"):
         record(hive_config(options={"colour": "red"}), [0])
-
-
-def test_a_tool_of_the_role_stands_for_the_runs(hive_config):
-    """It records inside the engine, and not the process that holds it."""
-    run = record(hive_config(role={"tool": "other"}), [0])
-
-    assert {("other", 0), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
+    with pytest.raises(rlprof.ConfigError, match="attach: rank 7 does not exist in a world of 4"):
+        record(hive_config(), [0], ranks=[7], world_size=4)
 
 
 def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hive_config):
@@ -145,12 +142,6 @@ def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):
     assert run.captures == ()
     why = "5 is chosen, and no engine that was attached holds it (they hold 0)"
     assert f"driver 0/1: roles.rollout.ranks: {why}" in run.problems
-
-
-def test_ranks_beyond_the_world_are_refused(hive_config):
-    """Before the run, at `attach`."""
-    with pytest.raises(rlprof.ConfigError, match="attach: rank 7 does not exist in a world of 4"):
-        record(hive_config(), [0], ranks=[7], world_size=4)
 
 
 def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_off_offers_all_that_a_session_does():
 
 @pytest.mark.slow
 def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monkeypatch, capsys):
-    """One line when it opens and one when it closes, with the path as a shell there takes it."""
+    """With the path as a shell there takes it; at the end only where there are windows to count."""
     monkeypatch.delenv("RLPROF_QUIET")
     with rlprof.open(config(steps=[1, 2], options={"raises_in": "stop"})) as prof:
         monkeypatch.chdir(prof.run_dir.parent)
@@ -52,15 +53,8 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
     assert opened == f"rlprof: records into {prof.run_dir}\n"
     look = f"look at the run with: rlprof ls {prof.run_dir.name}"
     assert capsys.readouterr() == ("", f"rlprof: 1 window recorded, 1 with failures; {look}\n")
-
-
-def test_a_run_of_spans_alone_says_where_it_is(monkeypatch, capsys, tmp_path):
-    """The always-on config prints its run folder once; there are no windows to count."""
-    monkeypatch.delenv("RLPROF_QUIET")
-    monkeypatch.chdir(tmp_path)
     with rlprof.open("always", role="actor") as prof:
-        shown = prof.run_dir.relative_to(tmp_path)
-
+        shown = prof.run_dir.relative_to(Path.cwd())
     assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
 
 
