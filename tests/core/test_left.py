@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import attrs
@@ -20,7 +19,7 @@ WRITES = event("elsewhere", target={"role": "actor", "rank": 1, "world_size": 2}
 @pytest.fixture(name="write")
 def _write(tmp_path):
     """Return a function that writes a manifest of a run, and reads the run."""
-    folder = Folder(tmp_path)
+    folder = Folder(tmp_path, expected={"actor": "all", "ref": "all"})
 
     def write(*lines, name="driver-0"):
         folder.write(*lines, name=name)
@@ -81,9 +80,6 @@ def attached(role, target_role, rank, world):
 
 def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, shell):
     """The driver knows how many there are, and who of them has come; also under a second role."""
-    header = json.loads((tmp_path / "run.json").read_text())
-    header["expected"] = {"actor": "all", "ref": "all"}
-    (tmp_path / "run.json").write_text(json.dumps(header))
     posts = [attached("actor", "actor", rank, 3) for rank in range(3)]
     posts += [attached("ref", "actor", rank, 3) for rank in (1, 2)]
 

@@ -13,6 +13,8 @@ import rlprof
 from rlprof_cli import main
 from tests.core.steps import record
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(name="kept")
 def _kept(config):
@@ -46,7 +48,6 @@ def everything(folder):
 
 
 # failures.md: left-alone
-@pytest.mark.slow
 def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
     """A manifest that names another place imports nothing from there, and deletes nothing."""
     path, scratch = kept
@@ -66,7 +67,6 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
 
 
 # failures.md: left-alone
-@pytest.mark.slow
 def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
     """What lies there says which code is run."""
     path, _ = kept
@@ -79,7 +79,6 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
 
 
 # failures.md: left-alone, salvage-tried
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoilt", "told"),
     [

@@ -29,12 +29,14 @@ def faults_of(file: Path, text: str) -> str:
     return faults_in(file).replace(str(file), "FILE")
 
 
-@pytest.mark.parametrize(("value", "what"), [(3, "int"), ([], "list")])
-def test_what_is_no_source_is_refused(value, what):
-    """Anything else is told what a config may be."""
-    message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
-
-    assert f"config: 1 fault\n  config: {message}" == faults_in(value)
+def test_what_is_no_source_is_refused(file, tmp_path):
+    """It says what a config may be; a folder, and a file that is no text, are told apart."""
+    for value, what in ((3, "int"), ([], "list")):
+        message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
+        assert f"config: 1 fault\n  config: {message}" == faults_in(value)
+    assert f"{tmp_path}: cannot be read: Is a directory" in faults_in(tmp_path)
+    file.write_bytes(b"tool: \xff")
+    assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
 
 
 def test_keys_given_twice_are_faults(file):
@@ -92,13 +94,6 @@ def test_anchors_and_merges_are_followed(file):
 def test_broken_yaml_is_one_fault(text, message, file):
     """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
     assert f"FILE: 1 fault\n  {message}" == faults_of(file, text)
-
-
-def test_a_file_that_cannot_be_read_is_one_fault(file, tmp_path):
-    """A folder, and what is no text, are told apart."""
-    assert f"{tmp_path}: cannot be read: Is a directory" in faults_in(tmp_path)
-    file.write_bytes(b"tool: \xff")
-    assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
