@@ -34,7 +34,7 @@ def figures_of(*spans, end=100):
 
 
 def test_phases_and_the_rest_add_up_to_the_step():
-    """Nested phases are of the outermost, overlaps count once; names are those that MLflow takes."""
+    """Nested phases are of the outermost, overlaps count once; names are those MLflow takes."""
     found = figures_of(
         raw("phase", "inner", 12, 18, 3, parent=2),
         raw("phase", "rollout", 10, 40, 2, parent=1),
