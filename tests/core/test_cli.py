@@ -329,11 +329,8 @@ def test_who_has_spans_only_has_no_window(shell, file):
 
 def test_plan_of_nothing(shell, file):
     """No step in the range, or off: said in a line, and 0."""
-    assert shell("plan", file, "--steps", "5-9") == (
-        0,
-        "mode discrete, steps 2-3; looking at 5-9\n\nnothing is recorded in these steps\n",
-        "",
-    )
+    said = "mode discrete, steps 2-3; looking at 5-9\n\nnothing is recorded in these steps\n"
+    assert shell("plan", file, "--steps", "5-9") == (0, said, "")
     file.write_text(dedent(CONFIG) + "enabled: false\n")
     assert (0, f"{file}: off (enabled: false)\n", "") == shell("plan", file)
     assert (0, f"{file}: fine, and off (enabled: false)\n", "") == shell("check", file)

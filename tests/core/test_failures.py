@@ -114,19 +114,16 @@ def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, ala
 
 
 # failures.md: all-whole
-def test_a_log_handler_that_raises_reaches_nobody(config):
+def test_a_log_handler_that_raises_reaches_nobody(config, monkeypatch):
     """Training would not have called it; what it was to be told stands in the manifest."""
 
     class Broken(logging.Handler):
         def emit(self, record):
             raise ValueError("no room for logs")
 
-    handler = Broken()
-    logging.getLogger("rlprof").addHandler(handler)
-    try:
-        prof = record(config(options={"raises_in": "start"}), [1, 2])
-    finally:
-        logging.getLogger("rlprof").removeHandler(handler)
+    monkeypatch.setattr(logging.getLogger("rlprof"), "handlers", [Broken()])
+
+    prof = record(config(options={"raises_in": "start"}), [1, 2])
 
     assert [c.state for c in rlprof.read(prof.run_dir).captures] == ["failed", "failed"]
 

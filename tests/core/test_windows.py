@@ -21,9 +21,6 @@ def hooks(calls):
     return [call[1] for call in calls if call[1] != "configure"]
 
 
-CONTINUOUS = {"mode": "continuous"}
-
-
 # failures.md: all-whole
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -33,8 +30,8 @@ CONTINUOUS = {"mode": "continuous"}
          ["2/update", "4/update"]),
         ({}, (5, 6, 5), ["5/rollout", "5/update", "6/rollout", "6/update",
                          "5/rollout.1", "5/update.1"]),
-        (CONTINUOUS | {"steps": [1, 2]}, range(8), ["1", "2"]),
-        (CONTINUOUS | {"steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
+        ({"mode": "continuous", "steps": [1, 2]}, range(8), ["1", "2"]),
+        ({"mode": "continuous", "steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
     ],
     ids=["discrete", "after a rollback", "continuous", "joined"],
 )  # fmt: skip
