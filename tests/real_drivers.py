@@ -1,7 +1,5 @@
 """What drivers of real engines share: what the test has given them, and what they tell it."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """The real Nsight Systems that `make env-nsys` unpacks, and what the tool makes of its reports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 vLLM writes, SGLang judges, this process trains: one config, one run folder, one timeline.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

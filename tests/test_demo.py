@@ -3,8 +3,6 @@
 Only the loop runs where vLLM is: what it leaves is read here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

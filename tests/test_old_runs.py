@@ -3,8 +3,6 @@
 One run ended, with the tools torch and stacks; the other was killed inside its second window.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

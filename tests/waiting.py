@@ -1,7 +1,5 @@
 """Waits for what other threads and processes do, and finds those that are left."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs whose `run_dir` is a URL: hosts that share nothing but a bucket, here a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

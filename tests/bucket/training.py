@@ -1,7 +1,5 @@
 """A loop of four steps, and the config that records two of them into a bucket."""
 
-from __future__ import annotations
-
 TRAIN = '''
 import json, socket, sys
 import rlprof

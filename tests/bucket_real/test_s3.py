@@ -1,7 +1,5 @@
 """Runs in a bucket of a server that speaks S3, through s3fs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tools of authors who have misread the contract; each is wrong in one way."""
 
-from __future__ import annotations
-
 import os
 
 from rlprof import Artifact, Ready, hookimpl

@@ -1,7 +1,5 @@
 """The command, called as a shell calls it."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof_cli import main

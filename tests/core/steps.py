@@ -1,7 +1,5 @@
 """Steps of a training loop whose phases hold nothing."""
 
-from __future__ import annotations
-
 import os
 import sys
 

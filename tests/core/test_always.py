@@ -1,7 +1,5 @@
 """`tool: none`: spans and counters of every process, and nothing is recorded."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """Annotated functions stay what they were and become phases or spans while a session is open."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 

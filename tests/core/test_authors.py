@@ -1,7 +1,5 @@
 """What authors of plugins get wrong is told to them in words of ours, at run time too."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """What a window costs: estimated by `rlprof plan`, and lessened under pressure."""
 
-from __future__ import annotations
-
 import time
 
 import attrs

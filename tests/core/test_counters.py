@@ -1,7 +1,5 @@
 """What was written down of processes by others, and from time to time, as values."""
 
-from __future__ import annotations
-
 import attrs
 
 import rlprof

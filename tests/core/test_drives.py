@@ -1,7 +1,5 @@
 """An engine whose own processes record themselves: its plugin carries orders there."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

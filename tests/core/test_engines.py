@@ -1,7 +1,5 @@
 """Rollout engines that were attached: recorded beside the process, by their own schedule."""
 
-from __future__ import annotations
-
 import threading
 import time
 

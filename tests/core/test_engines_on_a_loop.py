@@ -1,7 +1,5 @@
 """Engines that live on the trainer's own event loop: nobody who is on it may wait for them."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """`rlprof export`: a part of a run, the arguments exporters declare, files of other profilers."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

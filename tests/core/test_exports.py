@@ -1,7 +1,5 @@
 """Captures that wait share a helper process, and what goes wrong with one costs that one alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

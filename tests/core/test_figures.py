@@ -1,7 +1,5 @@
 """Figures of the last step: what each of them is, and where a logger finds them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import random

@@ -1,7 +1,5 @@
 """Which run folder a process belongs to: all of a run agree, and nothing is overwritten."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

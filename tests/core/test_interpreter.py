@@ -1,7 +1,5 @@
 """Processes of rlprof's own: they find what training finds, and nothing that lies about."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

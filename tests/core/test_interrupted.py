@@ -1,7 +1,5 @@
 """Ctrl-C in a command: one line, 130, and nothing that it has started goes on."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

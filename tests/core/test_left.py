@@ -1,7 +1,5 @@
 """What lies on other nodes: where members have written, minus what was brought home."""
 
-from __future__ import annotations
-
 import os
 
 import attrs

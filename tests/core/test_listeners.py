@@ -1,7 +1,5 @@
 """Listeners hear what happens in a session, and cost nobody but themselves."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands that other distributions offer: found, and kept from harming our own."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

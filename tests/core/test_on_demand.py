@@ -1,7 +1,5 @@
 """Requests to a live run: seen by the helper thread, opened at the next step that is free."""
 
-from __future__ import annotations
-
 import subprocess
 import threading
 

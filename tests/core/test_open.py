@@ -1,7 +1,5 @@
 """What `rlprof.open` takes from its arguments and from the environment, and what it refuses."""
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`rlprof plan`: what it says beside an estimate, and the figures of an earlier run instead."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

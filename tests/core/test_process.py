@@ -1,7 +1,5 @@
 """Who a process is, and whether it still lives."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`rlprof salvage`: what killed processes have left is exported, and what is missing is said."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Counters over time: who is looked at, how often, and what ends it."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

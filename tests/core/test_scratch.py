@@ -1,7 +1,5 @@
 """What a manifest says of a scratch folder is believed only where core has made that folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

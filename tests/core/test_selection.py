@@ -1,7 +1,5 @@
 """A part of a run: `Run.only`, what it keeps, and what it says where nothing is left."""
 
-from __future__ import annotations
-
 import attrs
 import pytest
 

@@ -1,7 +1,5 @@
 """Where nothing, or less than asked, is recorded, the run says why: nothing is silent."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

@@ -1,7 +1,5 @@
 """Slow steps ask for a recording of the next one, a bounded number of times."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

@@ -1,7 +1,5 @@
 """Spans as lines of a file and back, placed on the wall clock of their host."""
 
-from __future__ import annotations
-
 import attrs
 import pytest
 from hypothesis import given, settings

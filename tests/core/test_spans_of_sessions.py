@@ -1,7 +1,5 @@
 """Spans: what is written down between windows, by threads and asyncio tasks alike."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

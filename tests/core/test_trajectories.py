@@ -1,7 +1,5 @@
 """Trajectories of an agent loop: each span has the id of the one it is in, and of no other."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which windows a session opens for the steps and phases it is told of."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Console blocks of a page, run as a reader runs them; their output compared by its shape."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

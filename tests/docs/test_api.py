@@ -1,7 +1,5 @@
 """What the pages write of the API, the reference and the hooks is there, and all of it."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import re

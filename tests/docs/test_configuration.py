@@ -1,7 +1,5 @@
 """Every key, option and variable is documented with its default, and none that is not there."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """The commands and the programs of the pages, typed as a reader types them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """docs/manifest.md: its example is read as it says, and what core writes is what it lists."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """The pages lead somewhere, and are true of what is in this repository."""
 
-from __future__ import annotations
-
 import ast
 import re
 from importlib import metadata

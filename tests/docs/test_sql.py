@@ -1,7 +1,5 @@
 """Every query of docs/sql.md gives the answer that stands below it."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """A config that asks for no tool that is heavy, and an environment nobody else has touched."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

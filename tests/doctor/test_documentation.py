@@ -1,7 +1,5 @@
 """docs/doctor.md: it has every finding there is, and its example is what happens."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Dry windows: what a tool records here, and what it does to the process it records."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Folders a run writes to: full, refused, shared, coarse; tried with real files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The Python version, the installed core and plugins, and the clocks."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof.types import Clock

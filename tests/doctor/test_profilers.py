@@ -1,7 +1,5 @@
 """Other profilers: in the environment, and active in the process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Torch as the doctor finds it: absent, without the device asked for, broken by an extension."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.core.distributions import install

@@ -1,7 +1,5 @@
 """The real SGLang with names that its next release may have changed: nothing leaks, all is told."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real vLLM with names that its next release may have changed: nothing hangs, all is told."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path

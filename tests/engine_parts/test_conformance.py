@@ -1,7 +1,5 @@
 """Both engines keep every law of engines, as a new and an old release have it."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """What the installed engine can do, read from its sources."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import SimpleNamespace

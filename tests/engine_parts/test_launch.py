@@ -1,7 +1,5 @@
 """What an engine must be born with to be recorded, and what is refused before it is born."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

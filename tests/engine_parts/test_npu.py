@@ -1,7 +1,5 @@
 """The tool `npu` inside an engine's process: driven there as any tool."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

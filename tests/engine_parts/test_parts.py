@@ -1,7 +1,5 @@
 """What the engines share: iterations, wrapped methods, answers and counters."""
 
-from __future__ import annotations
-
 import threading
 import time
 

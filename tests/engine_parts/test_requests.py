@@ -1,7 +1,5 @@
 """The life of requests in a frontend, in this process or in the process of a server."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

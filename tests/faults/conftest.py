@@ -1,7 +1,5 @@
 """One place to start processes from, with the faulty plugins installed as packages are."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Disks that are too small, read-only or do not answer, mounted for one test; root may do that."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Processes that training starts: each has its own session or none, and harms no other."""
 
-from __future__ import annotations
-
 import pytest
 
 ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}

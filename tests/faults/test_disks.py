@@ -1,7 +1,5 @@
 """Folders that are full, read-only, no folders, or removed while training runs."""
 
-from __future__ import annotations
-
 from tests.faults import disks
 from tests.faults.told import rows
 

@@ -1,7 +1,5 @@
 """If an engine in another process or its plugin fails, training and its windows do not."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

@@ -1,7 +1,5 @@
 """A hook that never returns is given up where possible; else the manifest names it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.harness import SETTLED

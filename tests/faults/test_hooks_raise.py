@@ -1,7 +1,5 @@
 """A hook that raises or crashes costs one capture, and the manifest says why."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

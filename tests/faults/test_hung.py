@@ -1,7 +1,5 @@
 """A run folder that never answers: training goes on, and ends within a bound."""
 
-from __future__ import annotations
-
 import shutil
 
 from tests.faults import disks, processes

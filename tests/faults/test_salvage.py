@@ -1,7 +1,5 @@
 """What a killed process has left is exported by `rlprof salvage`, and what is lost is said."""
 
-from __future__ import annotations
-
 import os
 
 import rlprof

@@ -1,7 +1,5 @@
 """Calls in the wrong order, twice, or on other threads; two runs in one folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.harness import TRAIN

@@ -1,7 +1,5 @@
 """User code that closes files, raises or ends the process does the same with rlprof."""
 
-from __future__ import annotations
-
 import signal
 
 import pytest

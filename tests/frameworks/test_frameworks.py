@@ -1,7 +1,5 @@
 """What `rlprof attach` and the recipes know of frameworks is so, and how signatures are kept."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

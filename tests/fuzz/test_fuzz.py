@@ -1,7 +1,5 @@
 """What must hold of a parser holds for any bytes, and what was found stays repaired."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A tool whose module imports something heavy."""
 
-from __future__ import annotations
-
 import colorsys  # noqa: F401 -- stands for torch
 
 from tests.kit.tools import Good

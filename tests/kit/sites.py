@@ -1,7 +1,5 @@
 """Distributions installed into folders of their own, as pip installs them, without an index."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

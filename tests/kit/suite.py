@@ -1,7 +1,5 @@
 """The kit, run on plugins good and bad by test_kit.py; not collected by itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof_testing import EngineTests, ExporterTests, ToolTests, _drive, overrides

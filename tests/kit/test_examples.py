@@ -1,7 +1,5 @@
 """Plugins installed as anybody installs them: those of examples/, and what `rlprof new` writes."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil

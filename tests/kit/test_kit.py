@@ -1,7 +1,5 @@
 """The kit itself: what is right passes, and each wrong fails the law it breaks and no other."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The law of traces: each fault a trace can have is told, with what to do."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import time

@@ -1,7 +1,5 @@
 """The recipes of docs/loggers.md, in a real loop, with the real loggers, read back from disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """What goes wrong with torch_npu is found, reported, and costs its window alone."""
 
-from __future__ import annotations
-
 import json
 import sys
 import types

@@ -1,7 +1,5 @@
 """What `npu` can be asked, what cannot be had together, and what torch_npu is asked then."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof.config import check_config

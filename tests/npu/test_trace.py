@@ -1,7 +1,5 @@
 """torch_npu's files: the trace on the wall clock, and the tables for msprof-analyze."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Programs on the real torch_npu, each run in a process of its own: PROGRAM CONFIG."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

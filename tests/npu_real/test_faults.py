@@ -1,7 +1,5 @@
 """What goes wrong on the real torch_npu is reported, and never changes training."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """One window of two ranks, from torch_npu's start to files that people can look at."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

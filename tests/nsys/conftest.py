@@ -1,7 +1,5 @@
 """A process that believes it is under nsys, and the nsys it talks to."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

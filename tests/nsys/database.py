@@ -1,7 +1,5 @@
 """A handmade copy of what `nsys export -t sqlite` 2023.4.4 writes; nsys_real compares them."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from itertools import count

@@ -1,7 +1,5 @@
 """The tool `nsys` keeps every law of tools; `tests/nsys_real` runs this file under the real one."""
 
-from __future__ import annotations
-
 import os
 
 from rlprof.testing import ToolTests

@@ -1,7 +1,5 @@
 """What becomes of the raw folder of a window, with a stand-in for nsys that exports a database."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

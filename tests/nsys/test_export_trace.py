@@ -1,7 +1,5 @@
 """The trace that is made of a report's SQLite."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """The launcher on a stand-in for nsys: what the program is born with, and how both end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

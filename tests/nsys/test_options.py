@@ -1,7 +1,5 @@
 """What a config may say, and what a process must be born with."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

@@ -1,7 +1,5 @@
 """Processes of one launch share a session, and so a window and its report: an engine's workers."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Windows on a stand-in for nsys: what it is told, and what is said where it goes wrong."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The real Nsight Systems; what a window needs of it is in `drive`."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pytest

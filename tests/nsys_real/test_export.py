@@ -1,7 +1,5 @@
 """What becomes of real reports: all ranges that were made, where the program's clock puts them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sqlite3

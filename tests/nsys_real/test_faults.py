@@ -1,7 +1,5 @@
 """What goes wrong with the real nsys: training is what it is alone, the manifest says what was."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The kit, in a process that the launcher has started under the real program."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

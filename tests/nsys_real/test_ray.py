@@ -1,7 +1,5 @@
 """Actors of Ray, each born under the real program by what the fleet's launch says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

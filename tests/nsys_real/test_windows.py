@@ -1,7 +1,5 @@
 """Windows of training under the real program: each a whole report, and training as it is alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Installing the checkout as the README says, with pip and with uv, into new environments."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

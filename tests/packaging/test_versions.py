@@ -1,7 +1,5 @@
 """All distributions have one version, written down in core/pyproject.toml and nowhere else."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

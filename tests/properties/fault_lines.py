@@ -1,7 +1,5 @@
 """What every line of a ConfigError looks like, whatever the config: `where: what; what to do`."""
 
-from __future__ import annotations
-
 import re
 
 _LONGEST = 1000

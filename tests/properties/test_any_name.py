@@ -1,7 +1,5 @@
 """Any text as a name of a phase or span: folders, ranges, traces and timelines hold it safely."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Ordinary actors, as a trainer has them; nothing of rlprof is in them."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Plugins: engines that await or that drive the tools of the run; a tool bound to its thread."""
 
-from __future__ import annotations
-
 import threading
 from shutil import copyfile
 

@@ -1,7 +1,5 @@
 """One real Ray for all tests of the fleet; actors are ordinary classes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What tests of faults share: actors and engines that go wrong, a bare run, what a run says."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """`rlprof attach`: a live run that was not started with rlprof, on real Ray."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

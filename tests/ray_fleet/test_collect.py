@@ -1,7 +1,5 @@
 """What members write on the disks of their own nodes comes home, or is left and listed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Drivers that end in each way there is, that meet, and that do things twice: nothing is lost."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import uuid

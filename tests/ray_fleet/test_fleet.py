@@ -1,7 +1,5 @@
 """A driver and its actors on real Ray: the windows of the config are recorded on all of them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

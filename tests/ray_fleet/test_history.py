@@ -1,7 +1,5 @@
 """Phases and waits of members outside of windows, from Ray's own record of their calls."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

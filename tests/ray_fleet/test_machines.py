@@ -1,7 +1,5 @@
 """What machines do: their disks fill up, their clocks are wrong, one of them goes."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Rollout replicas, reached in each way there is, and what else `attach` takes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Requests to a live fleet: the driver reads them, its members record."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Which thread of an actor records: tools that need the one that works, and windows begun late."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

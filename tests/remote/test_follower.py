@@ -1,7 +1,5 @@
 """Processes that follow: another process opens their windows, here the test."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

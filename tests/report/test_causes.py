@@ -1,7 +1,5 @@
 """A cause that was planted is the first finding; bench/report.py counts it over many more runs."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from statistics import median

@@ -1,7 +1,5 @@
 """`rlprof diff`: what it compares, its statistics on times of known truth, and the command."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Runs that recording touched, that never ended, that are damaged, that say odd things."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Whatever a run holds, its times add up: to a microsecond, or a millionth."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

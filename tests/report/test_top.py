@@ -1,7 +1,5 @@
 """`rlprof top`: what it shows of a run that goes on, and what it reads for it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """A trainer, and the modules of SGLang that it meets."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -5,8 +5,6 @@
 A wheel has 3 to 40 MB; a whole refresh takes minutes.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A scheduler's profiler with the guard around it: what would end the scheduler does not."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import time

@@ -1,7 +1,5 @@
 """What rlprof's part in the schedulers says and obeys, and that it does nothing unasked."""
 
-from __future__ import annotations
-
 import json
 import sys
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """What the engine `sglang` can be asked, and what is said of the rest, before a run begins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The life of requests, from a frontend that keeps and drops them as SGLang's does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

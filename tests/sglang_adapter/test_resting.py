@@ -1,7 +1,5 @@
 """An Engine whose loop rests is asked on it; no call for tokens may meet another on that loop."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

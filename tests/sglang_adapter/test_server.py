@@ -1,7 +1,5 @@
 """A server of SGLang's: what it is asked, and what becomes of its refusals, which say nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof_sglang._server import _is_here

@@ -1,7 +1,5 @@
 """What the adapter stands on is in each release of SGLang that was read, by its real wheels."""
 
-from __future__ import annotations
-
 import pytest
 
 from rlprof_sglang import _facts, _requests

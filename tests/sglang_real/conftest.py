@@ -1,7 +1,5 @@
 """Drivers of real SGLang: each is run once, in a process group of its own; many look at it."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

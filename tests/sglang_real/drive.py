@@ -4,8 +4,6 @@ A driver is a process of its own, for what dies with an engine should not be the
 the process that hosts it when a scheduler fails.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -5,8 +5,6 @@ processes that were asked to profile. SGLang finds it as the distribution that `
 writes, whose only content is an entry point of the group `sglang.srt.plugins`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sessions of rlprof on one engine, as the drivers run them one after another."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """One real engine of one scheduler: its windows by both ways, and what can go wrong with it."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.real_engines import KNOWN, counters_of, opened

@@ -1,7 +1,5 @@
 """The programs that the README of rlprof-sglang quotes, run on a real engine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The tool `nsys` inside real SGLang: a program under nsys, whose schedulers are its children."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

@@ -1,7 +1,5 @@
 """The real HTTP server, and an Engine whose loop rests."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.real_engines import KNOWN, counters_of

@@ -1,7 +1,5 @@
 """Real engines of two schedulers: ranks of tensor parallelism, replicas of data parallelism."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.sglang_real.conftest import captures, steps, traces

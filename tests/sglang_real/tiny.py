@@ -1,7 +1,5 @@
 """The language model of examples/ray_rl as SGLang has it on a CPU, in seconds and little memory."""
 
-from __future__ import annotations
-
 from examples.ray_rl.tiny_model import build
 
 __all__ = ["QUIET", "SMALL", "build"]

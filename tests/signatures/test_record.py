@@ -1,7 +1,5 @@
 """How signatures are kept."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.sglang_adapter import signatures as sglang

@@ -1,7 +1,5 @@
 """A run to be described, and its timeline to be read."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.timeline.builder import RunBuilder, Written

@@ -1,7 +1,5 @@
 """`rlprof view`: one file goes to Perfetto's page, whole, and to nobody else."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

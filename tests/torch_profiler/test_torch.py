@@ -1,7 +1,5 @@
 """The tool `torch` on real torch: what it records, and every trap of torch.profiler."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """GRPO by the real TRL with its colocated vLLM on a CPU: `grpo.py FOLDER`; the run is in FOLDER."""
 
-from __future__ import annotations
-
 import os
 import sys
 

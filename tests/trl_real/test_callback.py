@@ -1,7 +1,5 @@
 """The callback in the real trainers of transformers and TRL, on a CPU."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How training workers are born, on classes that make them as verl's do; no Ray, no verl."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

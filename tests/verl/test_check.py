@@ -1,7 +1,5 @@
 """`rlprof check` on a config of verl's."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

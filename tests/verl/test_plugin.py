@@ -1,7 +1,5 @@
 """What the plugin costs and changes in verl, and the names it needs in each release."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The trainer with a fleet, on a loop that calls its hooks as verl's does; no Ray, no verl."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

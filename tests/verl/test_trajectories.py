@@ -1,7 +1,5 @@
 """What verl's marks of trajectories become, on a module that has them; no verl."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from types import SimpleNamespace

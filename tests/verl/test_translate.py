@@ -1,7 +1,5 @@
 """What verl's keys become."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

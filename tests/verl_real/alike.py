@@ -5,8 +5,6 @@ batches sorted, and each request seeded by its step, sample and session. ALIKE i
 which each rollout process writes digests of the weights that it receives.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

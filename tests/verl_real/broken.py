@@ -1,7 +1,5 @@
 """Tools that are installed like any other, and go wrong in every window."""
 
-from __future__ import annotations
-
 import threading
 
 from rlprof import Ready, hookimpl

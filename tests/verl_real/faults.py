@@ -3,8 +3,6 @@
 pytest does not collect it by its name, so CI leaves it out; `make test-frameworks` runs it.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

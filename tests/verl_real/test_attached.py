@@ -1,7 +1,5 @@
 """A real verl loop that was started without rlprof, recorded by `rlprof attach` from a shell."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tests.verl_real.same import is_as_asked

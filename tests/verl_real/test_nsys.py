@@ -1,7 +1,5 @@
 """verl's own workers under Nsight Systems, without the rest of its loop."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

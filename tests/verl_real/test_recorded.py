@@ -1,7 +1,5 @@
 """A real verl loop with two workers and two vLLM replicas, recorded by verl's own keys."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

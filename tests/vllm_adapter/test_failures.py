@@ -1,7 +1,5 @@
 """Whole sessions on engines that go wrong: what the manifest says, and that generation goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

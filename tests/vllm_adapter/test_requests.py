@@ -1,7 +1,5 @@
 """The life of requests in a frontend like vLLM's, in this process or in a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """The adapter's choice for each release of vLLM, by the signatures of its real wheels."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 from types import SimpleNamespace

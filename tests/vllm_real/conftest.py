@@ -1,7 +1,5 @@
 """Drivers of real vLLM: each is run once, in a process group of its own, and looked at by many."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ A driver is a process of its own, for vLLM decides at its import how it runs, an
 engine should not be the tests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 

@@ -3,8 +3,6 @@
 It counts the runs of the model by itself, which is what the windows are compared with.
 """
 
-from __future__ import annotations
-
 
 class FrameworkExtension:
     """Mixed into vLLM's worker through `worker_extension_cls`."""

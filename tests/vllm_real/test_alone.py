@@ -1,7 +1,5 @@
 """One real AsyncLLM, its windows by both ways, and what can go wrong with an engine that lives."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.real_engines import KNOWN, counters_of

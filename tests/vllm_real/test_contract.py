@@ -1,7 +1,5 @@
 """The laws of the kit, kept by the adapter on a real vLLM."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import contextmanager

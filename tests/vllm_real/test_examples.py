@@ -1,7 +1,5 @@
 """The programs that the README of rlprof-vllm quotes, run on a real engine."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """The tool `nsys` inside real vLLM: a program under nsys, whose workers are its children."""
 
-from __future__ import annotations
-
 import pytest
 
 import rlprof

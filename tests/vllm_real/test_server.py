@@ -1,7 +1,5 @@
 """vLLM's real HTTP server, reached by its address alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.real_engines import KNOWN, counters_of

@@ -1,7 +1,5 @@
 """Real engines of two workers, by tensor and by data parallelism; and the death of one of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

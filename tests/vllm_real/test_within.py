@@ -1,7 +1,5 @@
 """A real LLM in the process that holds it: the options of verl's users, and other profilers."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.real_engines import KNOWN, counters_of

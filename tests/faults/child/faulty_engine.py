@@ -1,7 +1,5 @@
 """A plugin for examples/third_party_engine that fails before start and after stop."""
 
-from __future__ import annotations
-
 import attrs
 from faulty import FaultyOptions, go_wrong
 

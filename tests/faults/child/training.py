@@ -1,7 +1,5 @@
 """A small seeded training loop; with FAULTS_BARE in the environment rlprof is never imported."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

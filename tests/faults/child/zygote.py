@@ -1,7 +1,5 @@
 """A process that has imported torch, and forks a child that runs a script as `__main__`."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

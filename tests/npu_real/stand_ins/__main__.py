@@ -1,7 +1,5 @@
 """Build the libraries beside this environment, if they are not there, and say where they are."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The figures of one trace, from events whose figures are known; by HTA's rules, those of HTA."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

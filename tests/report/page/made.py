@@ -1,7 +1,5 @@
 """An analysis made by hand: of any size, with any names, and something in every section."""
 
-from __future__ import annotations
-
 import random
 
 from rlprof_report import device as d

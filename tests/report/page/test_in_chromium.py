@@ -1,7 +1,5 @@
 """Pages in the real Chromium: they ask for nothing, say nothing, and fit every screen."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The report as a page, as JSON and as text: what it shows, from what, and how large it is."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

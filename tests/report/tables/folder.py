@@ -1,7 +1,5 @@
 """A run of four ranks on two hosts: rank 2 and step 3 are slow, rank 0 is recorded in step 2."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

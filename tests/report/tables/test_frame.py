@@ -1,7 +1,5 @@
 """A run as Arrow tables, and as files of them: what each holds, and what cannot be read."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

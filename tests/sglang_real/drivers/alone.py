@@ -1,7 +1,5 @@
 """A TokenizerManager as verl holds it, of one scheduler, and everything that can be asked of it."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

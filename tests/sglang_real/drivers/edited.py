@@ -1,7 +1,5 @@
 """Two windows of one real engine, whatever becomes of them, and what its schedulers are in then."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.sglang_real.drive import batch, config, run, tokenizer_manager, told
 

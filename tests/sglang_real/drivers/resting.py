@@ -1,7 +1,5 @@
 """An Engine that is asked by plain calls, so its loop rests in between; it ends in a window."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.sglang_real.drive import config, engine, run, told
 from tests.sglang_real.sessions import session

@@ -1,7 +1,5 @@
 """SGLang's HTTP server, as frameworks start it: by its command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import rlprof

@@ -1,7 +1,5 @@
 """A TokenizerManager as verl holds it, of two schedulers: two ranks of one, or two replicas."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.sglang_real.drive import ARGUMENTS, config, generate, run, tokenizer_manager
 from tests.sglang_real.sessions import windows

@@ -1,7 +1,5 @@
 """Two schedulers in a program under nsys: they are its children, and record there."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.sglang_real.drive import ARGUMENTS, batch, config, run, tokenizer_manager, told
 from tests.sglang_real.sessions import LENGTHS, counted, settled

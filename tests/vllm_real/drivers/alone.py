@@ -1,7 +1,5 @@
 """One AsyncLLM: windows inside its worker, windows of vLLM's own profiler, some faults."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Two windows of one real AsyncLLM, whatever becomes of them."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.vllm_real.drive import async_engine, batch, config, run, told
 

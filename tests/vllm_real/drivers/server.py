@@ -1,7 +1,5 @@
 """vLLM's HTTP server, as frameworks start it: by the command line that the launch gives."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One AsyncLLM of two workers, or of two engines; then one of its workers is killed in a window."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.vllm_real.drive import ARGUMENTS, EXTENSION, async_engine, batch, config, run, told
 

@@ -1,7 +1,5 @@
 """An AsyncLLM in a program under nsys: its workers are the program's children, and record there."""
 
-from __future__ import annotations
-
 import rlprof
 from tests.vllm_real.drive import ARGUMENTS, EXTENSION, async_engine, batch, config, run, told
 

@@ -1,7 +1,5 @@
 """An LLM in this very process, as trainers hold it that generate and train in turns."""
 
-from __future__ import annotations
-
 import os
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"  # before vLLM is imported
