@@ -161,10 +161,18 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
 
 
 # failures.md: sglang-harm
-def test_a_step_that_raises_ends_the_session_alone(scheduler, folder):
+@pytest.mark.parametrize(
+    ("words", "lost"),
+    [
+        ({"profile_by_stage": True, "num_steps": 2}, "profiler_prefill_ct"),
+        ({"num_steps": 5}, "profiler_target_forward_ct"),
+    ],
+    ids=["that waits", "in progress"],
+)
+def test_a_step_that_raises_ends_the_session_alone(scheduler, folder, words, lost):
     """The forward step runs, and the next session is recorded."""
-    start(scheduler, folder, profile_by_stage=True, num_steps=2)
-    scheduler.part.profiler_prefill_ct = None
+    start(scheduler, folder, **words)
+    setattr(scheduler.part, lost, "no number")
 
     assert run(scheduler, Mode.EXTEND, Mode.DECODE) == ["tokens", "tokens"]
     assert "TypeError" in _guard.last_why
