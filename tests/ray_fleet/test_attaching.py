@@ -77,8 +77,9 @@ def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
     }
     assert len(found.captures) == 6
     assert steps == [steps[0], steps[0] + 1]
-    phases = {one.name for one in found.spans() if one.kind == "phase"}  # `generate` may be over
-    assert phases >= {"actor_rollout_update_actor", "set_global_steps"}  # before windows open
+    phases = {one.name for one in found.spans() if one.kind == "phase"}
+    # Not `generate`: a busy host may open its windows only when that call is over.
+    assert phases >= {"actor_rollout_update_actor", "set_global_steps"}
     assert found.problems == ()
     assert left == [[]] * 3
     assert run.is_as_bare()

@@ -24,7 +24,7 @@ _BRIEF_S = 0.1
 _ENDED_S = 5.0
 _SEEN_S = 10.0
 _POLL_S = 0.05
-UNSEEN_S = 0.1
+_UNSEEN_S = 0.1
 """`nsys start` may return before nsys sees ranges; the first is that of the window's phase."""
 _IDLE = "not applicable in this state"
 _BUSY = "not allowed in this state"
@@ -75,7 +75,7 @@ class Session:
             if _BUSY in said.text:  # it is collecting, or was just shut down
                 self._see_that_it_is_there(_LEAST_S)
             raise CaptureError(self._refusal("start", said, within_s))
-        time.sleep(UNSEEN_S)
+        time.sleep(_UNSEEN_S)
 
     def stop(self, folder: Path, *, within_s: float) -> Found:
         """Close the window, and return the report once it is whole."""
