@@ -168,6 +168,19 @@ def test_where_nsys_cannot_be_had_the_program_runs_unprofiled(nsys, env, fault, 
     assert errors == f"rlprof-nsys: {found}; the program runs unprofiled\n"
 
 
+# failures.md: nsys-launch
+def test_a_launch_that_ends_at_once_is_tried_again(nsys, env):
+    """On a busy host nsys may end before it starts anything; each try is a new session."""
+    nsys.goes_wrong(launch="fail twice")
+
+    said, errors = told(env, nsys)
+
+    sessions = [call[1] for call in nsys.calls if call[0] == "launch"]
+    assert len(sessions) == len(set(sessions)) == 3
+    assert sessions[-1] == f"--session-new={read_mark(said['env']).session}"
+    assert errors == ""
+
+
 # failures.md: nsys-unusable
 def test_an_nsys_that_hangs_is_given_up(nsys, env):
     """The program runs unprofiled, once, and what hung is ended."""

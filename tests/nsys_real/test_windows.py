@@ -128,14 +128,16 @@ def test_attached_records_a_process_that_nsys_started(nsys, tmp_path, verb):
         "steps": 2, "options": {"mode": "attached", "nsys": nsys, "start_s": 30},
         "limits": {"start_timeout_s": 60},
     }  # fmt: skip
-    temp = home / "tmp"
-    temp.mkdir(parents=True)  # in the machine's own, nsys keeps what dead sessions left
-
-    done = subprocess.run(
-        [nsys, *verb, "--trace=nvtx", sys.executable, TRAINING, str(home), json.dumps(asked)],
-        cwd=tmp_path, env={**os.environ, "TMPDIR": str(temp)}, capture_output=True, timeout=120,
-        text=True,
-    )  # fmt: skip
+    for n in range(5):  # on a busy host, nsys may end before it starts anything
+        temp = home / f"tmp{n}"
+        temp.mkdir(parents=True)  # in the machine's own, nsys keeps what dead sessions left
+        done = subprocess.run(
+            [nsys, *verb, "--trace=nvtx", sys.executable, TRAINING, str(home), json.dumps(asked)],
+            cwd=tmp_path, env={**os.environ, "TMPDIR": str(temp)}, capture_output=True,
+            timeout=120, text=True, check=False,
+        )  # fmt: skip
+        if (home / "runs").exists():
+            break
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert states(home) == ["whole"] * 2, [capture.notes for capture in captures(home)]

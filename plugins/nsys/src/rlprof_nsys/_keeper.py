@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_nsys._launch import LaunchError, Started, start_session
+from rlprof_nsys._launch import EndedError, LaunchError, Started, start_session
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._processes import adopt_orphans, is_alive
 from rlprof_nsys._program import Program, find_nsys, options_in, too_old
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rlprof_nsys._arguments import Asked
 
 _POLL_S = 0.2
+_TRIES = 3
+"""On a busy host, 22 of 913 launches of nsys 2023.4.4 ended before they started anything."""
 _NSYS_OWN = ("TMPDIR", "LD_LIBRARY_PATH")
 """Variables for nsys, not for the program. nsys appends CUDA's folders to LD_LIBRARY_PATH. If that
 was unset, it puts an empty entry first, which means the folder the program starts in."""
@@ -100,13 +102,18 @@ def _find(asked: str) -> str:
     return path
 
 
-def _start(program: Program, asked: Asked, pid: int) -> Started:
+def _start(program: Program, asked: Asked, pid: int, tries: int = _TRIES) -> Started:
     """Start the session; raise LaunchError if it did not start."""
     args, mark = _launch_arguments(program, asked)
     name = re.sub(r"[^A-Za-z0-9-]", "-", asked.name)[:100]
-    session = f"rlprof-{name}-{pid}"
+    session = f"rlprof-{name}-{pid}" + (f"-{tries}" if tries < _TRIES else "")
     os.environ[MARK] = attrs.evolve(mark, session=session).text()
-    return start_session(program, session, args, pid)
+    try:
+        return start_session(program, session, args, pid)
+    except EndedError:
+        if tries == 1:
+            raise
+        return _start(program, asked, pid, tries - 1)
 
 
 def _launch_arguments(program: Program, asked: Asked) -> tuple[list[str], Mark]:

@@ -30,6 +30,10 @@ class LaunchError(Exception):
     """Nsys cannot be used; the program runs unprofiled."""
 
 
+class EndedError(LaunchError):
+    """Nsys ended before it started anything: on a busy host its agent may die at once."""
+
+
 @attrs.define
 class Started:
     """An nsys session that waits for the program."""
@@ -65,17 +69,16 @@ def start_session(program: Program, session: str, args: Sequence[str], pid: int)
         )
     os.close(held)
     end = time.monotonic() + START_S
-    while time.monotonic() < end and is_alive(pid):
-        if born.exists():  # whole
-            return Started(session, json.loads(born.read_bytes()), cli, program, hold)
-        if cli.poll() is not None:
-            break
+    while time.monotonic() < end and is_alive(pid) and cli.poll() is None and not born.exists():
         time.sleep(0.01)
+    if born.exists():  # whole
+        return Started(session, json.loads(born.read_bytes()), cli, program, hold)
+    has_ended = cli.poll() is not None
     os.close(hold)
     end_launch(program, session, cli, patience_s=0)  # training waits
     text = log.read_text(encoding="utf-8", errors="replace")
     said = sentence_in(text) or f"it did not answer within {START_S:g} s"
-    raise LaunchError(f"{program.path} launch: {said}")
+    raise (EndedError if has_ended else LaunchError)(f"{program.path} launch: {said}")
 
 
 def end_launch(
