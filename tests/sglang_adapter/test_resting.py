@@ -53,6 +53,22 @@ def on_a_thread(handle, function, *given, runs=True):
     thread.join()
 
 
+def test_the_loop_stays_as_it_is_and_the_engine_has_one_that_does_all_it_does(handle):
+    """It may be the loop of the user's program; a second attach changes nothing more."""
+    own, before = handle.loop, dict(vars(handle.loop))
+
+    reach(handle)
+    first = handle.loop
+    reach(handle, loop=first)
+
+    assert vars(own) == before
+    assert handle.loop is first
+    assert isinstance(first, asyncio.AbstractEventLoop)
+    task = first.create_task(_answer())
+    assert (first.run_until_complete(task), task.get_loop()) == ("answered", own)
+    assert (first.is_running(), first.is_closed()) == (False, False)
+
+
 @pytest.mark.parametrize("how", ["a method", "the loop itself", "a stream"])
 def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, how):
     """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""

@@ -11,7 +11,7 @@ from rlprof_engine.calls import called, run_on
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import looked_inside, seen
 from rlprof_sglang._server import Engine, Server
-from rlprof_sglang._turns import Turns, driven, turns_of
+from rlprof_sglang._turns import Turns, driven, plain, turns_of
 from rlprof_sglang._words import FRONTEND, MARK, STATE
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ class _Object(Engine):
     def __init__(self, handle: Any, manager: Any, loop: Any) -> None:
         self._handle = handle
         self._manager = manager
-        self._attached_on = loop
+        self._attached_on = plain(loop)
         _watch_its_end(handle)
-        turns_of(self._own_loop)  # from now on, its callers take turns
+        self._turns: Turns | None = None
+        if self._own_loop is not None:
+            self._take_turns(self._own_loop)  # from now on, its callers do, too
         self._late: concurrent.futures.Future[Any] | None = None
         """The last call, if the engine did not answer it in time."""
         self.facts = seen(handle)
@@ -82,19 +84,21 @@ class _Object(Engine):
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop of the engine while that loop runs; None: any loop will do."""
         loop = self._own_loop
-        is_its_own = loop is not None and loop.is_running()
-        return loop if is_its_own and (loop_here() is loop or not self._turns.is_taken) else None
+        if loop is None or not loop.is_running():
+            return None
+        return loop if loop_here() is loop or not self._take_turns(loop).is_taken else None
 
     @property
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
         """The loop it belongs to for good: the loop of its first caller, or an Engine's own."""
         first = getattr(self._manager, "event_loop", None)
-        mine = first, getattr(self._handle, "loop", None), self._attached_on
+        mine = first, plain(getattr(self._handle, "loop", None)), self._attached_on
         return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
 
-    @property
-    def _turns(self) -> Turns:
-        return turns_of(self._own_loop)
+    def _take_turns(self, loop: asyncio.AbstractEventLoop) -> Turns:
+        if self._turns is None or self._turns.loop is not loop:
+            self._turns = turns_of(self._handle, loop)
+        return self._turns
 
     @property
     def _is_unborn(self) -> bool:
@@ -104,7 +108,7 @@ class _Object(Engine):
         """
         if getattr(self._manager, "event_loop", self) is not None:
             return False
-        own = getattr(self._handle, "loop", None)
+        own = plain(getattr(self._handle, "loop", None))
         return self._attached_on is None if own is None else self._attached_on is not own
 
     @property
@@ -128,7 +132,7 @@ class _Object(Engine):
             hook.close()
             raise CaptureError(f"sglang: {why}")
         within_s = min(within_s, _LATE_S) if self.is_late else within_s
-        call = driven(loop, hook, within_s)
+        call = driven(self._take_turns(loop), hook, within_s)
         if not call.done():
             self._late = call
             raise CaptureError(f"sglang: the engine did not answer within {within_s} s")
