@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof import hookimpl
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._recorded import of_run
-from rlprof_timeline._write import FILE, write
+from rlprof_timeline._write import write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,4 @@ class Timeline:
         self, files: Sequence[Path], out: Path, options: Mapping[str, Any]
     ) -> list[Path]:
         """Do the same with traces of other profilers."""
-        last = (out / FILE).resolve()  # its events would be there twice
-        files = [file for file in files if file.resolve() != last] or files
         return [write(of_files(files), out, options.get("align") or "auto")]
