@@ -18,7 +18,13 @@ from tests.vllm_adapter import signatures as vllm_signatures
 PLUGINS = {"vllm": Vllm, "sglang": Sglang}
 NEWEST = {"vllm": rlprof_vllm._installed.NEWEST, "sglang": rlprof_sglang._installed.NEWEST}
 RELEASES = {"vllm": vllm_signatures.RELEASES, "sglang": sglang_signatures.RELEASES}
-PROFILER = "class ProfilerConfig:\n    profiler: str = ''\n    torch_profiler_dir: str = ''\n"
+PROFILER = """
+class ProfilerConfig:
+    '''Its fields.'''
+
+    profiler: str = ''
+    torch_profiler_dir: str = ''
+"""
 
 both = pytest.mark.parametrize("engine", PLUGINS)
 

@@ -156,18 +156,20 @@ def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
     assert [told.partition(": ")[0] for told in caplog.messages] == ["node-1"]
 
 
-def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None:
+def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys) -> None:
     """Two files may be of one host, which has one clock; who knows better may have them moved."""
     from rlprof_cli import main
 
     for rank in range(2):
-        texts = [LAYOUTS["one line"](event) for event in collectives(APART_NS * rank)]
+        early = {"ph": "X", "name": "early", "pid": 7, "tid": 7, "ts": MS * rank, "dur": 1}
+        texts = [LAYOUTS["one line"](event) for event in [*collectives(APART_NS * rank), early]]
         content = document(texts, {"baseTimeNanoseconds": NOW})
         (tmp_path / f"rank{rank}.json").write_bytes(content)
     command = ["export", str(tmp_path), "--out", str(tmp_path / "out")]
 
     assert main(command) == 0
     (told,) = [words for words in caplog.messages if "collectives" in words]
+    assert "how far off is unknown for 2 of 2 traces" in capsys.readouterr().out
     assert main([*command, "--align", "collectives"]) == 0
 
     assert told == (
@@ -176,6 +178,9 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog) -> None
     )
     written = Written(tmp_path / "out" / "timeline.json.gz")
     assert written.about["check"]["clocks"][0]["moved"] is True
+    starts = [written.epoch_ns(event) - NOW for event in written.events]
+    assert min(starts) == MS - APART_NS
+    assert 0 < min(event["ts"] for event in written.events) <= 2
 
 
 def test_collectives_of_two_groups_are_told_apart() -> None:

@@ -26,6 +26,8 @@ _READ_US = 9 * 10**12
 """Below it a double holds a time in microseconds to the nanosecond."""
 _WRITTEN_US = 4 * 10**12
 """Below it the shortest text of such a double has these three digits, and no others."""
+_LATEST_US = 4 * 10**15
+"""Times up to this, in 2096, can be moved in 64 bits."""
 _LONGEST_NS = 4 * 10**18
 _READ = 1 << 16
 """Bytes of a member that is still decoded."""
@@ -115,16 +117,18 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
     old = [event.ts for event in events]
     low, high = min(old), max(old)
     is_small = -_READ_US < low <= high < _READ_US
-    if not is_small and any(type(ts) is float or abs(ts) > 9 * 10**15 for ts in old):
+    if not is_small and any(type(ts) is float or abs(ts) > _LATEST_US for ts in old):
+        return None
+    if abs(to.shift_ns) > LAST_NS:
         return None
     us = np.array(old, dtype=np.float64)
     ns = np.rint(us * 1000).astype(np.int64) if is_small else us.astype(np.int64) * 1000
-    low, high = int(ns.min()) + to.shift_ns, int(ns.max()) + to.shift_ns
-    if not -_WRITTEN_US * 1000 < low <= high < _WRITTEN_US * 1000 or abs(to.shift_ns) > LAST_NS:
+    ns += to.shift_ns
+    low, high = int(ns.min()), int(ns.max())
+    if not -_WRITTEN_US * 1000 < low <= high < _WRITTEN_US * 1000:
         return None
     if not to.is_meant(low) or not to.is_meant(high):
         return None
-    ns += to.shift_ns
     if to.is_cut:
         kept = [
             to.is_inside(at, 0 if event.dur is _NONE else round(event.dur * 1000))

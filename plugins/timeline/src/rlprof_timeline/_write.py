@@ -49,14 +49,8 @@ def write(plan: Plan, out: Path, align: Align = "auto") -> Path:
         read = [item for part in parts for item in part.items]
         check = checked(plan, read, align)
         if check.moved:
-            shifts = [trace.shift_ns for trace in plan.traces()]
             plan = aligned(plan, read, check.moved)
-            earliest = [
-                moved.earliest_ns + trace.shift_ns - shift
-                for trace, moved, shift in zip(plan.traces(), read, shifts, strict=True)
-                if moved.earliest_ns is not None
-            ]
-            parts, zero_ns = _move(plan, before(plan, earliest), Path(folder))
+            parts, zero_ns = _move(plan, before(plan, ()), Path(folder))
         draft = Path(folder) / FILE
         with draft.open("wb") as file:
             with Packed(file, fast=True) as stream:
