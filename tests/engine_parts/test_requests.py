@@ -56,14 +56,23 @@ def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
     assert (dropped.status, dropped.note) == ("partial", "3 more requests were not kept")
 
 
-def test_slices_lie_where_the_request_was(trace, tmp_path):
-    """A window that began at 10 s is the zero of a request that was queued at 11 s."""
-    made = trace(WHOLE)
+@pytest.mark.parametrize(
+    ("line", "dur"),
+    [
+        ({}, 4_000_000),
+        ({"last_token_ts": 14.0}, 3_000_000),
+        ({"last_token_ts": 14.0, "finish": "abort"}, 4_000_000),
+        ({"last_token_ts": 14.0, "left": None}, 9_000_000),
+    ],
+)
+def test_slices_lie_where_the_request_was(trace, tmp_path, line, dur):
+    """From its queue to its last token; an aborted one until it left, an open one to the end."""
+    made = trace(WHOLE | line)
 
     with gzip.open(tmp_path / made.path) as text:
         events = json.load(text)["traceEvents"]
     whole = next(one for one in events if one["name"] == "request a")
-    assert (whole["ts"], whole["dur"]) == (1_000_000, 4_000_000)
+    assert (whole["ts"], whole["dur"]) == (1_000_000, dur)
     threads = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
     assert threads == {whole["tid"]: "request lane 1"}
 
