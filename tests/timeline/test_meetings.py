@@ -8,6 +8,7 @@ import pytest
 
 from rlprof.types import Window
 from rlprof_timeline._events import moved
+from rlprof_timeline._meetings import time_of
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
 from tests.timeline.builder import NOW, UPDATE, ProcessBuilder, RunBuilder, Written
@@ -203,3 +204,18 @@ def test_of_each_name_and_group_the_first_are_kept(args, whole):
         place.met("barrier", at, 1, args)
 
     assert place.meetings == [(whole, at, 1) for at in range(128)]
+
+
+@pytest.mark.parametrize(
+    ("ns", "shown"),
+    [
+        (-4_500_000, "4.500 ms"),
+        (9_999_000_000, "9999.000 ms"),
+        (-10 * 10**9, "10.0 s"),
+        (2 * 3600 * 10**9, "2.0 hours"),
+        (2 * 86_400 * 10**9, "2.0 days"),
+    ],
+)
+def test_a_time_is_shown_in_the_unit_that_it_has_enough_of(ns, shown) -> None:
+    """Below 10 s in ms, which clocks of hosts differ by."""
+    assert time_of(ns) == shown
