@@ -150,6 +150,22 @@ def test_a_call_that_was_refused_is_not_stopped(lab, handle):
     assert lab.answers == [ANSWER] * 6
 
 
+# failures.md: engine-gone
+def test_an_engine_that_dies_while_it_is_asked_is_called_dead(lab, handle):
+    """The error of that call names no cause."""
+
+    def asked():
+        handle.die()
+        raise EngineDeadError("EngineCore encountered an issue")
+
+    handle._is_sleeping = asked
+
+    run = lab.train(handle, steps=(1,))
+
+    assert states(run) == ["failed"]
+    assert "the engine is dead" in notes(run, 0)
+
+
 # failures.md: vllm-profiled
 def test_somebody_else_ended_and_began_anew(lab, handle, traces):
     """Files that are not of the window's own session are left in the engine's folder."""

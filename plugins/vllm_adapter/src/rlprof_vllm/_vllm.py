@@ -197,10 +197,7 @@ class Vllm:
         try:
             found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
         except Exception as exc:
-            why = f"its workers cannot be reached: {type(exc).__name__}: {exc}"[:500]
-            if self._engine.is_errored:  # it may have died since the window began to open
-                why = "the engine is dead"
-            raise CaptureError(f"vllm: {why}") from exc
+            raise _failed(self._engine, "its workers cannot be reached", exc) from exc
         answers, self._frontend = parted([json.loads(answer) for answer in found or ()])
         return answers
 
@@ -240,6 +237,13 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     return choose("vllm", options.way, ("workers", inside), (_NATIVE, native))
 
 
+def _failed(engine: Engine, what: str, exc: Exception) -> CaptureError:
+    """Say why a call failed: the engine may have died since the window began to open."""
+    if engine.is_errored:
+        return CaptureError("vllm: the engine is dead")
+    return CaptureError(f"vllm: {what}: {type(exc).__name__}: {exc}"[:500])
+
+
 async def _check_awake(engine: Engine) -> None:
     """Refuse an engine that is dead, asleep or paused."""
     if engine.is_errored:
@@ -252,7 +256,7 @@ async def _check_awake(engine: Engine) -> None:
             except CaptureError:
                 raise
             except Exception as exc:
-                raise CaptureError(f"vllm: {method}: {type(exc).__name__}: {exc}"[:500]) from exc
+                raise _failed(engine, method, exc) from exc
             if found is True:
                 raise CaptureError(
                     f"vllm: the engine is {word}; a window records a phase of generation"
