@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.ports import free_port
 from tests.real_drivers import ARGUMENTS, config_of, post, told, wait_until_up
-from tests.sglang_real.tiny import SMALL
+from tests.sglang_real.tiny import SMALL, one_replica
 
 
 def config(**changes):
@@ -125,7 +125,8 @@ def _arguments(launch, more):
     """Merge the arguments of an engine, and set the environment it is born in."""
     if launch is not None:
         os.environ |= launch.env
-    given = {"model_path": ARGUMENTS["model"], **SMALL}
+    small = SMALL if "dp_size" in more else one_replica()
+    given = {"model_path": ARGUMENTS["model"], **small}
     given |= (launch.engine_args if launch is not None else {}) | more
     ranks = _bound_ranks(given)
     if ranks > 1:  # as many ranks as sockets is all it would do unasked

@@ -9,7 +9,7 @@ import pytest
 from rlprof_sglang import Sglang
 from rlprof_testing import EngineTests
 from tests.sglang_real.conftest import STAND_INS
-from tests.sglang_real.tiny import QUIET, SMALL
+from tests.sglang_real.tiny import QUIET, one_replica
 
 
 class TestSglang(EngineTests):
@@ -40,7 +40,7 @@ class TestSglang(EngineTests):
             runpy.run_path(str(STAND_INS / "sitecustomize.py"))  # as each of its processes does
             import sglang
 
-            given = {"model_path": str(self.model), "random_seed": 1, **SMALL}
+            given = {"model_path": str(self.model), "random_seed": 1, **one_replica()}
             own.living = sglang.Engine(**given, **self.launch().engine_args)
             self.work(own.living)  # the first call gives it its loop
         yield own.living

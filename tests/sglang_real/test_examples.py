@@ -9,19 +9,25 @@ import pytest
 from tests.ports import free_port
 from tests.real_engines import ROOT, example
 from tests.sglang_real.conftest import STAND_INS
-from tests.sglang_real.tiny import QUIET, SMALL
+from tests.sglang_real.tiny import QUIET, one_replica
 
 pytestmark = pytest.mark.slow
-FLAGS = [
-    word
-    for name, value in SMALL.items()
-    for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
-]
+
+
+def flags():
+    """Return the arguments of a server on its command line."""
+    return [
+        word
+        for name, value in one_replica().items()
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+    ]
+
+
 ARGUMENTS = {
-    "engine.py": lambda: [json.dumps(SMALL)],
-    "as_verl.py": lambda: [json.dumps(SMALL)],
-    "server.py": lambda: [str(free_port()), *FLAGS],
-    "as_slime.py": lambda: [json.dumps(SMALL), str(free_port())],
+    "engine.py": lambda: [json.dumps(one_replica())],
+    "as_verl.py": lambda: [json.dumps(one_replica())],
+    "server.py": lambda: [str(free_port()), *flags()],
+    "as_slime.py": lambda: [json.dumps(one_replica()), str(free_port())],
 }
 
 

@@ -1,8 +1,9 @@
 """The language model of examples/ray_rl as SGLang has it on a CPU, in seconds and little memory."""
 
 from examples.ray_rl.tiny_model import build
+from tests.ports import free_port
 
-__all__ = ["QUIET", "SMALL", "build"]
+__all__ = ["QUIET", "SMALL", "build", "one_replica"]
 
 SMALL = {
     "load_format": "dummy",
@@ -21,6 +22,12 @@ SMALL = {
     "log_level": "error",
 }
 """Engine arguments beside the model. An idle scheduler that does not sleep would take a core."""
+
+
+def one_replica():
+    """Return these with a port for its ranks: SGLang's choice may be taken before they meet."""
+    return {**SMALL, "nccl_port": free_port()}
+
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",
