@@ -325,6 +325,16 @@ def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_pat
     assert of_meeting(path) == [told]
 
 
+def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
+    """Nobody answers `rlprof capture` in a training that knows no run folder."""
+    path = make_torchrun(tmp_path / "run", ranks=2)
+    (file,) = path.glob("manifest/trainer-0-*")
+    with file.open("a") as lines:
+        lines.write(json.dumps({"event": "calls", "mono": 1}) + "\n")
+
+    assert of_meeting(path) == ["Record it once: rlprof attach --steps 1"]
+
+
 def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
     """Calls of one name that overlap are one phase, so that an attached run can be compared."""
     folder = Folder({"tool": "none", "roles": {"actor": {}}})
@@ -339,3 +349,23 @@ def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
 
     assert [(one.name, one.median_s) for one in analysis.phases] == [("update", pytest.approx(0.8))]
     assert "straggler" in {one.cause for one in analysis.findings}
+
+
+def test_a_phase_of_members_has_the_role_that_ended_it(tmp_path):
+    """Trainers call methods of one name in several roles: the step waits for the last of them."""
+    folder = Folder({"tool": "none", "roles": {"actor": {}, "critic": {}}})
+    driver = folder.process("driver", 0)
+    members = [folder.process("actor", 0, world=2), folder.process("actor", 1, world=2)]
+    critic = folder.process("critic", 0)
+    for step in range(1, 9):
+        for rank, member in enumerate(members):
+            folder.span(member, "phase", "fit", (step, step + 0.3), step)
+            folder.span(member, "phase", "send", (step + 0.7, step + 0.8 + 0.1 * rank), step)
+        folder.span(critic, "phase", "fit", (step + 0.1, step + 0.6), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
+
+    assert {one.name: one.last for one in analysis.phases} == {"fit": "critic", "send": "actor"}
+    path = [(one.what, one.where) for one in analysis.steps[3].path if one.where]
+    assert path == [("fit", "critic"), ("send", "actor 1")]

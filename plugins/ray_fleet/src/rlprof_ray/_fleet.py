@@ -98,6 +98,7 @@ class Fleet:
         """Take the calls of members as their phases, for a driver without phases."""
         if self._roll is not None:
             self._roll.names_calls = True
+            self._roll.session.write("calls")
 
     # The same names as for a single process
 

@@ -59,7 +59,7 @@ def _phases(analysis: Analysis) -> Iterator[str]:
     count = len(analysis.clean.steps)
     yield _cut(f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:")
     for one in ordered:
-        waits = ""
+        waits = f"   last: {one.last}" if one.last else ""
         if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
             waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
         bar = "#" * round(30 * min(1.0, one.share))

@@ -67,7 +67,7 @@ class ManifestReader:
         self.elsewhere: list[Place] = []
         self.wrote_elsewhere: list[Target] = []
         self.collected: list[Collected] = []
-        self.ended = False
+        self.ended = self.names_calls = False
         self.dropped = self.left_out = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
         self._problems: list[str] = []
@@ -178,6 +178,9 @@ class ManifestReader:
             role = str(line.get("role") or target.role)
             ranks = tuple(int(rank) for rank in line.get("ranks") or ())
             self.attached[role, target] = Attached(role, target, ranks, self.name)
+
+    def _on_calls(self, _: dict[str, Any]) -> None:
+        self.names_calls = True
 
     def _on_problem(self, line: dict[str, Any]) -> None:
         self._problems.append(str(line["reason"]))

@@ -168,6 +168,7 @@ def read(path: str | Path) -> Run:
         skipped=tuple(skipped),
         answers=tuple(sorted(answers, key=lambda a: (a.id, a.target.role, a.target.rank))),
         attached=attached,
+        is_guest=any(reader.names_calls for reader in readers.values()),
         left=left_of(readers.values(), [p.name for p in processes if p.state == "running"]),
         missing=(
             *_missing(expected, processes, readers.values()),

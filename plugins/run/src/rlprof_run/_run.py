@@ -161,6 +161,8 @@ class Run:
     """Files on other nodes, by folder."""
     problems: tuple[str, ...]
     """Lines that could not be read, files that are not there."""
+    is_guest: bool = False
+    """Whether `rlprof attach` made it: its training knows no run folder."""
     selection: Selection = attrs.field(factory=Selection)
     """The part of the run that this is."""
     _times: Times | None = None

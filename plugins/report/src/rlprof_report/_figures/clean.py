@@ -65,6 +65,7 @@ def summaries_of(
     names = dict.fromkeys(phase.name for one in chosen for phase in one.phases)
     found = []
     for name in names:
+        times_of_it = [p for one in chosen for p in one.phases if p.name == name]
         seconds = [sum(p.seconds for p in one.phases if p.name == name) for one in chosen]
         slowest: Counter[tuple[str, int]] = Counter()
         waits = []
@@ -85,6 +86,7 @@ def summaries_of(
                 worst_rank=rank,
                 wait_s=float(np.median(waits)),
                 worst=who if times * 2 > slowest.total() else "",
+                last=Counter(p.last for p in times_of_it).most_common(1)[0][0],
             )
         )
     return tuple(found)

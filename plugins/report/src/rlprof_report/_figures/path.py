@@ -101,6 +101,8 @@ def path_of(
     slowest = {one.phase: one for one in sorted(ranks, key=lambda one: one.max_s)}
     least, process, until = (bounds[1] - bounds[0]) * _WORTH_IT, tracks.leader, bounds[1]
     phases = [(piece.name, piece.start, piece.end) for piece in pieces]
+    counted = zip(_counted(phases), pieces, strict=True)
+    ended = {(what, nth): piece.last for (what, _, _, nth), piece in counted}
     parts: list[Part] = []
     while until > bounds[0]:
         before, until = until, bounds[0]
@@ -113,6 +115,9 @@ def path_of(
                     begin, whose = late, last
             elif not where and what in slowest:
                 where = f"{slowest[what].role} {slowest[what].slowest}"
+            role = ended.get((what, nth), "")
+            if not where.startswith(f"{role} "):
+                where = role or where
             if found is not None and what and what == found.phase:
                 parts += reversed(_inside(found, begin, end))
             else:

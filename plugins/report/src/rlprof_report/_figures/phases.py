@@ -26,6 +26,8 @@ class Piece:
     end: int
     tokens: int = 0
     version: str = ""
+    last: str = ""
+    """The role that ended it, if it is of several processes."""
 
 
 def pieces_of(recorded: Recorded, timeline: Timeline) -> list[list[Piece]]:
@@ -36,32 +38,36 @@ def pieces_of(recorded: Recorded, timeline: Timeline) -> list[list[Piece]]:
     found: list[list[Piece]] = [[] for _ in range(len(timeline))]
     rows = recorded.phases
     own = rows[(rows["process"] == timeline.leader) & ~rows["nested"] & ~rows["of_fleet"]]
-    if not len(own) and timeline.leads_fleet:
+    of_members = not len(own) and timeline.leads_fleet
+    if of_members:
         own = _of_members(rows[~rows["nested"]])
     own = own[np.argsort(own["start"], kind="stable")]
     first = np.searchsorted(timeline.ends, own["start"], side="right").tolist()
     starts, ends = timeline.starts.tolist(), timeline.ends.tolist()
     words = recorded.words
-    columns = (own[key].tolist() for key in ("name", "start", "end", "tokens", "version"))
-    for at, name, start, end, tokens, version in zip(first, *columns, strict=True):
-        place = at
+    keys = ("name", "start", "end", "tokens", "version", "process")
+    columns = (own[key].tolist() for key in keys)
+    for at, name, start, end, tokens, version, process in zip(first, *columns, strict=True):
+        place, last = at, recorded.processes[process].target.role if of_members else ""
         while place < len(starts) and starts[place] < end:
             one, other = max(start, starts[place]), min(end, ends[place])
             if other > one or start == end:
-                found[place].append(Piece(words[name], one, other, tokens, words[version]))
+                found[place].append(Piece(words[name], one, other, tokens, words[version], last))
             place += 1
     return found
 
 
 def _of_members(rows: np.ndarray) -> np.ndarray:
-    """Make one phase of the phases of a name that overlap, in any process."""
-    found = [
-        (name, start, end)
-        for name in np.unique(rows["name"]).tolist()
-        for start, end in merged(rows[rows["name"] == name][["start", "end"]].tolist())
-    ]
+    """Make one phase of the phases of a name that overlap; its process is the last to end."""
+    found = []
+    for name in np.unique(rows["name"]).tolist():
+        own = rows[rows["name"] == name]
+        ended = dict(own[np.argsort(own["end"], kind="stable")][["end", "process"]].tolist())
+        pieces = merged(own[["start", "end"]].tolist())
+        found += [(name, start, end, ended[end]) for start, end in pieces]
     made = np.zeros(len(found), dtype=rows.dtype)
-    for key, values in zip(("name", "start", "end"), zip(*found, strict=True), strict=False):
+    keys = ("name", "start", "end", "process")
+    for key, values in zip(keys, zip(*found, strict=True), strict=False):
         made[key] = values
     return made
 
@@ -78,9 +84,18 @@ def times_of(pieces: Sequence[Piece], epoch: int) -> tuple[PhaseTime, ...]:
             start_s=(own[0].start - epoch) / 1e9,
             end_s=(max(piece.end for piece in own) - epoch) / 1e9,
             times=len(own),
+            last=_last(own),
         )
         for name, own in by_name.items()
     )
+
+
+def _last(own: Sequence[Piece]) -> str:
+    """Return the role that ended most of the time of these pieces."""
+    seconds: dict[str, int] = {}
+    for piece in own:
+        seconds[piece.last] = seconds.get(piece.last, 0) + piece.end - piece.start
+    return max(seconds, key=lambda role: seconds[role])
 
 
 def overlaps_of(pieces: Sequence[Piece]) -> tuple[Overlap, ...]:

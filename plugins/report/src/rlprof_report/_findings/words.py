@@ -82,11 +82,14 @@ def command_of(
     """Return the command that records *role* in this run, or in the next one if this is over.
 
     Empty if no tool can: the driver of a fleet records nothing itself. A role without a tool is
-    recorded by torch's profiler if *with_torch*. All ranks record the same step, *at*.
+    recorded by torch's profiler if *with_torch*. All ranks record the same step, *at*. Once `rlprof
+    attach` has let go, only it reaches the training.
     """
     lacks_tool = not _has_tool(run, role)
     if not role or role == DRIVER or role not in _roles(run) or (lacks_tool and not with_torch):
         return ""
+    if run.is_guest and not run.is_running:
+        return "rlprof attach --steps 1"
     words = ["--role", role, "--rank", str(_rank(run, role, rank))]
     words += ["--phase", phase] if phase else []
     words += ["--at", str(at)] if rank is None else []

@@ -52,6 +52,8 @@ class PhaseSummary:
     """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
     worst: str = ""
     """The same rank or replica by name: `actor 1`; empty: another one in half of the steps."""
+    last: str = ""
+    """The role that ended it in most steps, where it is of several processes."""
 
 
 @attrs.frozen

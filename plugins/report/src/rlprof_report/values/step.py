@@ -125,6 +125,8 @@ class PhaseTime:
     end_s: float
     """Of the first and of the last occurrence."""
     times: int = 1
+    last: str = ""
+    """The role that ended most of it, where it is of several processes."""
 
 
 @attrs.frozen
