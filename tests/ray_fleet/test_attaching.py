@@ -11,7 +11,13 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof_cli import main
+from rlprof_ray._calls import Call
 from rlprof_ray._member import aside
+from rlprof_ray.attaching import edges
+from rlprof_ray.attaching.actors import Actor
+from rlprof_ray.attaching.found import Member
+from rlprof_ray.attaching.frameworks import Kind
+from rlprof_ray.attaching.record import _numbers
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
 from tests.ray_fleet.conftest import rows
@@ -127,11 +133,32 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
 
     assert asked.returncode == 0, err
     told = json.loads(out)
-    found = analyse(rlprof.read(told["run"]))
+    watched = rlprof.read(told["run"])
+    found = analyse(watched)
+    assert watched.is_guest
     assert told["captures"] == []
     assert len(found.clean.steps) >= 2
     assert {one.name for one in found.phases} >= {"actor_rollout_update_actor", "generate"}
     assert run.is_as_bare()
+
+
+def test_steps_that_end_between_two_looks_keep_their_numbers(monkeypatch):
+    """Ray reports calls once a second: a shorter step has no window, and is named, not lost."""
+    reports = iter([["fit"], ["send"], ["fit", "send", "fit", "send"], ["send"]])
+
+    class Reported:
+        def news(self, _):
+            return [Call("w", f"Trainer.{name}", 0, 1, "a", 1, "n") for name in next(reports)]
+
+    monkeypatch.setattr(edges, "Record", Reported)
+    actor = Actor("a", "", "Trainer", "host", 1, 0, None)
+    calls = edges.Calls(Member(actor, Kind("yours", "Trainer", "actor"), None, None), "send")
+    said = []
+
+    assert list(_numbers(calls, 2, 60, said.append)) == [1, 3]
+
+    assert len(said) == 1
+    assert "1 to 2" in said[0]
 
 
 # failures.md: driver-ended

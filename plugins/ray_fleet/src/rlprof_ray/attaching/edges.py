@@ -68,11 +68,15 @@ class Calls:
         self._news()
 
     def next(self, until: float) -> int:
-        """Wait until Ray reports such a call, about a second after its end."""
-        while not any(re.fullmatch(self._ends_step, _method(call.name)) for call in self._news()):
+        """Wait until Ray reports such calls: one or several, about a second after their ends."""
+        while not (ended := self._ended()):
             _pause(self._pause_s, until)
-        self._count += 1
+        self._count += ended if self._count else 1
         return self._count
+
+    def _ended(self) -> int:
+        names = [_method(call.name) for call in self._news()]
+        return sum(re.fullmatch(self._ends_step, name) is not None for name in names)
 
     def _news(self) -> list[Any]:
         began = time.monotonic()

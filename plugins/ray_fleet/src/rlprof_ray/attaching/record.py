@@ -51,6 +51,7 @@ def record(
         is_engine = one.kind.engine and config["tool"]
         given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
     edges, count = steps
+    who = "1 actor" if len(found) == 1 else f"{len(found)} actors"
     with Fleet(config) as fleet:
         fleet.name_calls()
         say("attaching; working actors join between two of their calls")
@@ -58,9 +59,9 @@ def record(
         edges.forget()
         try:
             say("waiting for the next step")
-            for step in fleet.steps(_numbers(edges, count, timeout_s)):
+            for step in fleet.steps(_numbers(edges, count, timeout_s, say)):
                 doing = "recording" if config["tool"] else "watching"
-                say(f"step {step}: {doing} {len(found)} actors")
+                say(f"step {step}: {doing} {who}")
         finally:
             _wait_for_exports(fleet.run_dir, say)
         say("detaching")
@@ -68,10 +69,15 @@ def record(
     return run_dir
 
 
-def _numbers(edges: Edges, count: int, timeout_s: float) -> Iterator[int]:
+def _numbers(
+    edges: Edges, count: int, timeout_s: float, say: Callable[[str], None]
+) -> Iterator[int]:
+    step = edges.next(time.monotonic() + timeout_s)
     for _ in range(count):
-        yield edges.next(time.monotonic() + timeout_s)
-    edges.next(time.monotonic() + timeout_s)  # it ends the last
+        yield step
+        last, step = step, edges.next(time.monotonic() + timeout_s)  # it ends the last
+        if step > last + 1:
+            say(f"step {last} holds steps {last} to {step - 1}: their ends were seen at once")
 
 
 def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
