@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -182,10 +183,11 @@ def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
 def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     ray, spawn, tmp_path, monkeypatch, capsys
 ):
-    """They need no name, and a step is what lies between the ends of a method."""
+    """They need no name; a step is between the ends of a method; one that starts is left out."""
     monkeypatch.chdir(tmp_path)
     actors = [spawn(Learner, rank) for rank in (0, 1)]
     ray.get([actor.__ray_ready__.remote() for actor in actors])
+    late = spawn(type("Learner", (Learner,), {"__init__": lambda _: time.sleep(600)}))
 
     with Run(ray, [], [], lambda: ray.get([actor.update.remote(1, 0.3) for actor in actors])):
         code = main(["attach", "--actors", "^Learner$", "--ends-step", "update", "--tool", "stacks",
@@ -198,6 +200,7 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     told = [(str(one.target), one.state) for one in found]
     assert told == [("actor 0/2", "whole"), ("actor 1/2", "whole")]
     assert "yours" in out
+    assert f"Learner {late._actor_id.hex()[:8]}" in out
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
