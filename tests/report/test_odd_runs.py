@@ -369,3 +369,23 @@ def test_a_phase_of_members_has_the_role_that_ended_it(tmp_path):
     assert {one.name: one.last for one in analysis.phases} == {"fit": "critic", "send": "actor"}
     path = [(one.what, one.where) for one in analysis.steps[3].path if one.where]
     assert path == [("fit", "critic"), ("send", "actor 1")]
+
+
+def test_a_gap_of_what_attach_watched_is_the_drivers(tmp_path):
+    """The phases are calls of actors, and only the driver can say what it does between them."""
+    folder = Folder({"tool": "none", "roles": {"actor": {}}})
+    driver, actor = folder.process("driver", 0), folder.process("actor", 0)
+    for step in range(1, 9):
+        folder.span(actor, "phase", "fit", (step, step + 0.4), step)
+        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
+    path = folder.write(tmp_path / "run", until=12)
+    assert analyse(rlprof.read(path)).whose == "driver"
+    (file,) = path.glob("manifest/driver-0-*")
+    with file.open("a") as lines:
+        lines.write(json.dumps({"event": "calls", "mono": 1}) + "\n")
+
+    analysis = analyse(rlprof.read(path))
+
+    assert analysis.whose == "the actors"
+    (gap,) = (one for one in analysis.findings if one.cause == "gap")
+    assert gap.where == ("the driver between its calls",)

@@ -160,13 +160,17 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
         told = (f"The longest gap, {secs(longest.seconds)}, is {place or 'between phases'}.",)
     who = context.name(context.leader)
+    where = f"{who} between phases"
+    if context.is_guest:
+        where = "the driver between its calls"
+        told += ("The driver works by itself then, or waits for what Ray does not record: HTTP.",)
     yield Measure(
         "gap",
         seconds,
         who,
         f"{secs(seconds)} are in no phase of {who}.",
         told,
-        (f"{who} between phases",),
+        (where,),
         "" if context.leads_fleet else context.processes[context.leader].target.role,
         None if context.leads_fleet else context.processes[context.leader].target.rank,
     )

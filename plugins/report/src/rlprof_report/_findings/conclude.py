@@ -43,7 +43,7 @@ def conclude(
     names = [process.name for process in run.processes]
     leader = names.index(analysis.leader)
     leads_fleet = run.processes[leader].target.role == DRIVER
-    context = Context(run.processes, leader, leads_fleet, silent)
+    context = Context(run.processes, leader, leads_fleet, silent, is_guest=run.is_guest)
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)
     else:

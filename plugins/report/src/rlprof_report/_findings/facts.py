@@ -76,9 +76,13 @@ class Context:
     leader: int
     leads_fleet: bool
     silent: Silent = attrs.field(factory=dict)
+    is_guest: bool = False
+    """Whether the phases are calls of members, which `rlprof attach` follows, not the driver's."""
 
     def name(self, process: int) -> str:
-        """Return a readable name: `actor 5`, `rollout replica 1`, `driver`."""
+        """Return a readable name: `actor 5`, `rollout replica 1`, `driver`, `the actors`."""
         target = self.processes[process].target
         is_driver = process == self.leader and self.leads_fleet
-        return target.role if is_driver else whose(target)
+        if is_driver:
+            return "the actors" if self.is_guest else target.role
+        return whose(target)
