@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlprof import CaptureError
 from rlprof_sglang._engine import reach
 
 pytestmark = pytest.mark.slow
@@ -26,6 +27,12 @@ class Asked:
 
     def generate(self, seconds):
         return self.loop.run_until_complete(asyncio.sleep(seconds, "tokens"))
+
+    def wait(self, promise):
+        return self.loop.run_until_complete(promise)
+
+    async def generate_async(self, seconds):
+        return await asyncio.sleep(seconds, "tokens")
 
     def shutdown(self):
         pass
@@ -53,23 +60,76 @@ def on_a_thread(handle, function, *given, runs=True):
     thread.join()
 
 
-def test_the_loop_stays_as_it_is_and_the_engine_has_one_that_does_all_it_does(handle):
-    """It may be the loop of the user's program; a second attach changes nothing more."""
-    own, before = handle.loop, dict(vars(handle.loop))
+def _by_a_future(loop):
+    answer = asyncio.Future(loop=loop)
+    loop.call_soon(answer.set_result, "done")
+    return loop.run_until_complete(answer)
+
+
+def _by_a_task(loop):
+    return loop.run_until_complete(asyncio.ensure_future(loop.create_task(_answer()), loop=loop))
+
+
+def _by_its_thread(loop):
+    asyncio.set_event_loop(loop)
+    try:
+        answer = asyncio.Future()
+        loop.call_soon(answer.set_result, "done")
+        return loop.run_until_complete(answer)
+    finally:
+        asyncio.set_event_loop(None)
+
+
+def _by_its_tasks(loop):
+    task = loop.create_task(_answer())
+    found = asyncio.all_tasks(loop) == {task}
+    return found, loop.run_until_complete(task)
+
+
+@pytest.mark.parametrize("use", [_by_a_future, _by_a_task, _by_its_thread, _by_its_tasks])
+def test_whatever_a_user_does_with_the_loop_works_as_before(handle, use):
+    """It may be the loop of the user's program; asyncio compares loops by their identity."""
+    own, before, expected = handle.loop, dict(vars(handle.loop)), use(handle.loop)
 
     reach(handle)
-    first = handle.loop
-    reach(handle, loop=first)
+    reach(handle, loop=handle.loop)
 
+    assert handle.loop is own
     assert vars(own) == before
-    assert handle.loop is first
-    assert isinstance(first, asyncio.AbstractEventLoop)
-    task = first.create_task(_answer())
-    assert (first.run_until_complete(task), task.get_loop()) == ("answered", own)
-    assert (first.is_running(), first.is_closed()) == (False, False)
+    assert use(handle.loop) == expected
 
 
-@pytest.mark.parametrize("how", ["a method", "the loop itself", "a stream"])
+def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
+    """A hook of one runs the loop: a call of the other waits for it."""
+    other = Asked()
+    other.loop.close()
+    other.loop = other.tokenizer_manager.event_loop = handle.loop
+    engine, over = reach(handle), asyncio.Event()
+    reach(other)
+
+    with on_a_thread(handle, lambda: engine.drive(over.wait(), 60)):
+        assert other.generate(0.01) == "tokens"
+
+        handle.loop.call_soon_threadsafe(over.set)
+
+
+def test_a_task_that_runs_during_a_hook_may_call_the_engine(handle):
+    """It gets the error that it would get without us, and waits for nobody."""
+    engine, seen = reach(handle), []
+
+    async def calls():
+        try:
+            handle.wait(handle.loop.create_future())
+        except RuntimeError as exc:
+            seen.append(str(exc))
+
+    handle.loop.create_task(calls())
+
+    assert engine.drive(_answer(), 5) == "answered"
+    assert ["running" in one for one in seen] == [True]
+
+
+@pytest.mark.parametrize("how", ["a method", "a stream"])
 def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, how):
     """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
     engine = reach(handle)
@@ -79,8 +139,6 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
         while not over.is_set():
             if how == "a method":
                 heard.append(handle.generate(0.002))
-            elif how == "the loop itself":
-                heard.append(handle.loop.run_until_complete(asyncio.sleep(0.002, "tokens")))
             else:
                 heard.append("tokens" if [*handle.stream(5)] == [0, 1, 2, 3, 4] else "")
 
@@ -91,11 +149,46 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
     assert (answers, set(heard)) == ({"answered"}, {"tokens"})
 
 
+def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
+    """A window is refused from then on; what ends one is served when that thread runs the loop."""
+    engine, over, heard, refused, ended = reach(handle), threading.Event(), [], 0, 0
+
+    def rollout():
+        while not over.is_set():
+            heard.append(handle.loop.run_until_complete(handle.generate_async(0.002)))
+
+    with on_a_thread(handle, rollout):
+        for _ in range(50):
+            try:
+                engine.drive(_answer(), 5, begins=True)
+            except CaptureError as exc:
+                refused += "loop=engine.loop" in str(exc)
+            ended += engine.drive(_answer(), 5) == "answered"
+        over.set()
+
+    assert (refused, ended, set(heard)) == (50, 50, {"tokens"})
+
+
+def test_a_hook_gives_up_soon_where_only_a_stranger_may_run_the_loop(handle):
+    """A step does not wait for a thread that may never come."""
+    engine = reach(handle)
+    with on_a_thread(handle, lambda: handle.generate_async(0).close(), runs=False):
+        pass
+
+    began = time.monotonic()
+    with pytest.raises(CaptureError, match="did not answer"):
+        engine.drive(_answer(), 60)
+
+    assert time.monotonic() - began < 30
+    handle.loop.run_until_complete(asyncio.sleep(0.05))  # it begins when somebody runs the loop
+    assert not engine.is_late
+
+
 def test_a_hook_is_not_behind_a_long_call(handle):
     """It runs on the loop while that call still does."""
     engine, over = reach(handle), asyncio.Event()
 
-    with on_a_thread(handle, handle.loop.run_until_complete, over.wait()) as thread:
+    with on_a_thread(handle, handle.wait, over.wait()) as thread:
         answer = engine.drive(_answer(), 30)
 
         assert (answer, thread.is_alive()) == ("answered", True)
@@ -127,6 +220,6 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
     reach(handle)
 
     with on_a_thread(handle, handle.generate, 1), pytest.raises(RuntimeError, match="running"):
-        handle.loop.run_until_complete(handle.loop.create_future())
+        handle.wait(handle.loop.create_future())
 
     assert handle.generate(0) == "tokens"

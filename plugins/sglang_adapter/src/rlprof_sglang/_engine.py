@@ -11,7 +11,7 @@ from rlprof_engine.calls import called, run_on
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import looked_inside, seen
 from rlprof_sglang._server import Engine, Server
-from rlprof_sglang._turns import Turns, driven, plain, turns_of
+from rlprof_sglang._turns import Turns, driven, turns_of
 from rlprof_sglang._words import FRONTEND, MARK, STATE
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class _Object(Engine):
     def __init__(self, handle: Any, manager: Any, loop: Any) -> None:
         self._handle = handle
         self._manager = manager
-        self._attached_on = plain(loop)
+        self._attached_on = loop
         _watch_its_end(handle)
         self._turns: Turns | None = None
         if self._own_loop is not None:
@@ -92,7 +92,7 @@ class _Object(Engine):
     def _own_loop(self) -> asyncio.AbstractEventLoop | None:
         """The loop it belongs to for good: the loop of its first caller, or an Engine's own."""
         first = getattr(self._manager, "event_loop", None)
-        mine = first, plain(getattr(self._handle, "loop", None)), self._attached_on
+        mine = first, getattr(self._handle, "loop", None), self._attached_on
         return next((one for one in mine if isinstance(one, asyncio.AbstractEventLoop)), None)
 
     def _take_turns(self, loop: asyncio.AbstractEventLoop) -> Turns:
@@ -108,7 +108,7 @@ class _Object(Engine):
         """
         if getattr(self._manager, "event_loop", self) is not None:
             return False
-        own = plain(getattr(self._handle, "loop", None))
+        own = getattr(self._handle, "loop", None)
         return self._attached_on is None if own is None else self._attached_on is not own
 
     @property
@@ -121,13 +121,19 @@ class _Object(Engine):
         """Whether a resting engine has not answered its previous call yet."""
         return self._late is not None and not self._late.done()
 
-    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on a resting engine's own loop, on this thread; never cut it short."""
+    def drive(
+        self, hook: Coroutine[Any, Any, Any], within_s: float, *, begins: bool = False
+    ) -> Any:
         loop = self._own_loop
         is_gone = loop is None or loop.is_closed()
         why = "the engine's event loop is closed" if is_gone else ""
         if loop_here() is not None:
             why = "an event loop runs on this thread; enter the phase with `async with`"
+        if begins and loop is not None and self._take_turns(loop).has_strangers:
+            why = (
+                "another thread runs the engine's event loop, and only at times; let it run that "
+                "loop for good, and name it: attach(engine, loop=engine.loop)"
+            )
         if loop is None or why:
             hook.close()
             raise CaptureError(f"sglang: {why}")

@@ -32,8 +32,13 @@ class Engine(engine.Engine):
         """Whether a resting engine has not answered its previous call yet."""
         return False
 
-    def drive(self, hook: Coroutine[Any, Any, Any], within_s: float) -> Any:
-        """Run *hook* on the loop of a resting engine, at once, for up to *within_s*."""
+    def drive(
+        self, hook: Coroutine[Any, Any, Any], within_s: float, *, begins: bool = False
+    ) -> Any:
+        """Run *hook* on a resting engine's own loop, on this thread; never cut it short.
+
+        If it *begins* a recording, refuse it where another thread may run that loop meanwhile.
+        """
         raise NotImplementedError
 
     async def states(self) -> Sequence[Mapping[str, Any]]:

@@ -129,7 +129,7 @@ class Sglang:
             return hook
         limits = workers.given.get("config", {}).get("limits", {})
         usual = {name: limits.get(f"{name}_timeout_s", _USUAL[name]) for name in hooks}
-        return self._engine.drive(hook, sum(usual.values()))
+        return self._engine.drive(hook, sum(usual.values()), begins="start" in hooks)
 
     async def _start(
         self, window: Window, target: Target, folder: Path, handle: Any, workers: Workers

@@ -1,26 +1,35 @@
-"""Turns to run an Engine's loop: each caller of the Engine runs it, and so do our hooks.
+"""Turns to run an Engine's loop: the Engine's methods run it, and so do our hooks.
 
 If two threads run one loop at the same time, they fail, and so does the rollout. So once an Engine
-is attached, its callers wait while we run its loop, and we wait while a caller runs it. The loop
-may be the user's own, so it stays as it is: only what the Engine calls its loop is replaced.
+is attached, its methods wait while we run its loop, and we wait while a method runs it. The loop
+may be the user's own, so neither it nor `engine.loop` changes: only the Engine's methods do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from rlprof_engine.wrapped import Wrapped
 
 if TYPE_CHECKING:
     import concurrent.futures
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
+    from types import CodeType
 
 _LOOK_S = 0.02
 """How often to check whether somebody else runs a loop; callers that wait for us run it then."""
 _SLICE_S = 0.2
 """How long we run a loop at a time. A caller that waits then runs it, and serves us, too."""
+_STRANGERS_S = 1
+"""How long to wait until somebody runs a loop that we must not run."""
+_RUNS = "run_until_complete"
+_TURNS = "_rlprof_turns"
 
 
 class Turns:
@@ -30,73 +39,123 @@ class Turns:
         self.loop = loop
         self._lock = threading.Lock()
         """We hold it while we run the loop."""
-        self._theirs = 0
-        """Number of other threads that run it. If there are several, they fail, as without us."""
+        self._ours = 0
+        """The thread on which we run it."""
+        self._theirs: list[int] = []
+        """Threads in a method that runs it. If there are several, they fail, as without us."""
+        self._strangers: set[int] = set()
+        """Threads that run it without such a method: they would not wait for us."""
 
     @property
     def is_taken(self) -> bool:
         """Whether a thread runs the loop until something is done."""
-        return self._theirs > 0 or self._lock.locked()
+        return bool(self._theirs) or self._lock.locked()
 
-    def run_until_complete(self, future: Any) -> Any:
-        """Run the loop for a caller of the Engine."""
-        with self._lock:
-            self._theirs += 1
-        try:
-            return self.loop.run_until_complete(future)
-        finally:
-            with self._lock:
-                self._theirs -= 1
+    @property
+    def has_strangers(self) -> bool:
+        """Whether another thread may run the loop at any time, and would fail if we ran it."""
+        return bool(self._strangers - {threading.get_ident()})
+
+    def call(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a *method* of the Engine that runs the loop."""
+        with self._taken():
+            result = method(*args, **kwargs)
+        return self._streamed(result) if inspect.isgenerator(result) else result
+
+    def call_async(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call an asynchronous *method* of the Engine, whose caller runs the loop."""
+        me = threading.get_ident()
+        if me not in (self._ours, *self._theirs) and me not in self._strangers:
+            with self._lock:  # it may run the loop at once
+                self._strangers.add(me)
+        return method(*args, **kwargs)
 
     def run(self, there: asyncio.Future[Any], s: float) -> None:
         """Run the loop until *there* is done, for at most *s*; not if somebody else runs it."""
         with self._lock:
-            if self._theirs:
+            if self._theirs or self.has_strangers:
                 return
             waiting = asyncio.wait({there}, timeout=s)
+            self._ours = threading.get_ident()
             try:
                 self.loop.run_until_complete(waiting)
             except RuntimeError:  # a caller unknown to us runs it: let it work
                 waiting.close()
+            finally:
+                self._ours = 0
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        me = threading.get_ident()
+        if me == self._ours:  # called by a task of the loop: it must not wait for us
+            yield
+            return
+        with self._lock:
+            self._theirs.append(me)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._theirs.remove(me)
+
+    def _streamed(self, stream: Iterator[Any]) -> Iterator[Any]:
+        while True:
+            with self._taken():
+                try:
+                    one = next(stream)
+                except StopIteration:
+                    return
+            yield one
 
 
-class EngineLoop(asyncio.AbstractEventLoop):
-    """What an attached Engine has as its `loop`: that loop, but its callers take turns."""
-
-    def __init__(self, turns: Turns) -> None:
-        self.rlprof_turns = turns
-
-    def __getattribute__(self, name: str) -> Any:
-        turns: Turns = object.__getattribute__(self, "rlprof_turns")
-        if name == "rlprof_turns":
-            return turns
-        return getattr(turns if name == "run_until_complete" else turns.loop, name)
-
-
-def plain(loop: Any) -> Any:
-    """Return *loop* as it was before its Engine was attached."""
-    return loop.rlprof_turns.loop if isinstance(loop, EngineLoop) else loop
+_known: WeakValueDictionary[int, Turns] = WeakValueDictionary()
+"""By the loop's id: Engines that one thread makes share its loop."""
 
 
 def turns_of(handle: Any, loop: asyncio.AbstractEventLoop) -> Turns:
-    """Return the turns of *handle* on *loop*; if it is an Engine, its callers take them, too."""
-    now = getattr(handle, "loop", None)
-    turns: Turns = now.rlprof_turns if isinstance(now, EngineLoop) else Turns(loop)
-    if now is loop:
-        with suppress(AttributeError):  # of an object that only looks like an Engine
-            handle.loop = EngineLoop(turns)  # type: ignore[abstract]  # it has them by its loop
-    return turns if turns.loop is loop else Turns(loop)
+    """Return the turns of *loop*; if it is the loop of an Engine, *handle*, its methods take them.
+
+    They are the same for all engines on that loop.
+    """
+    turns = _known.setdefault(id(loop), Turns(loop))
+    if getattr(handle, "loop", None) is loop and vars(handle).get(_TURNS) is not turns:
+        setattr(handle, _TURNS, turns)
+        wrapped = Wrapped()
+        for name in dir(type(handle)):
+            method = inspect.getattr_static(type(handle), name, None)
+            if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+                wrapped.put(handle, name, turns.call_async)
+            elif inspect.isfunction(method) and _runs_a_loop(inspect.unwrap(method)):
+                wrapped.put(handle, name, turns.call)
+    return turns
+
+
+def _runs_a_loop(function: Any) -> bool:
+    """Whether *function*, or one defined within it, calls `run_until_complete`."""
+    code = getattr(function, "__code__", None)
+    return code is not None and _names_it(code)
+
+
+def _names_it(code: CodeType) -> bool:
+    within = [one for one in code.co_consts if inspect.iscode(one)]
+    return _RUNS in code.co_names or any(map(_names_it, within))
 
 
 def driven(
     turns: Turns, hook: Coroutine[Any, Any, Any], within_s: float
 ) -> concurrent.futures.Future[Any]:
-    """Run *hook* on the loop, in any thread that runs it, for *within_s*; never cut it short."""
-    until, loop = time.monotonic() + within_s, turns.loop
+    """Run *hook* on the loop, in any thread that runs it, for *within_s*; never cut it short.
+
+    If only strangers may run the loop, it begins when they do.
+    """
+    began, loop = time.monotonic(), turns.loop
+    until = began + within_s
     call = asyncio.run_coroutine_threadsafe(hook, loop)  # if a thread runs the loop, this begins
     there = asyncio.wrap_future(call, loop=loop)
     there.add_done_callback(lambda late: late.cancelled() or late.exception())  # `call` has it
     while not call.done() and (left := until - time.monotonic()) > 0:
+        if turns.has_strangers:
+            until = min(until, began + _STRANGERS_S)
         turns.run(there, min(left, _SLICE_S))
         if not call.done():
             time.sleep(_LOOK_S)
