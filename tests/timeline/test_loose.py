@@ -15,6 +15,7 @@ from rlprof import plugins
 from rlprof_cli import main
 from rlprof_timeline import Timeline
 from rlprof_timeline._loose import of_files
+from rlprof_timeline._tracks import PROCESSES, Tracks
 from rlprof_timeline._write import write
 from tests.perfetto_engine import query_all
 from tests.timeline.builder import NOW, Written, as_trace
@@ -256,6 +257,34 @@ def test_every_event_is_where_and_what_it_was(timeline) -> None:
     assert len(order) == 4
     assert all(len({*one.values()}) == len(one) for one in ids)
     assert len({number for one in ids for number in one.values()}) == sum(map(len, ids))
+
+
+class OneAtATime(dict[Any, int]):
+    """A dict that is only asked for single keys."""
+
+    def keys(self) -> Any:
+        raise AssertionError
+
+    __iter__ = keys
+
+
+def test_a_thread_is_numbered_without_a_look_at_all_others() -> None:
+    """So an export takes a time that grows with its files, however many threads they name."""
+    tracks = Tracks("", 100_000, 1, is_one=False)
+    tracks._tids = OneAtATime()
+
+    found = {tracks.at(process, thread) for process in range(30) for thread in range(30)}
+
+    assert len(found) == 900
+
+
+def test_processes_beyond_those_reserved_share_one_number() -> None:
+    """They do not get that of the next file."""
+    tracks = Tracks("", 100_000, 1, is_one=False)
+
+    found = {tracks.at(process, 0)[0] for process in range(PROCESSES + 10)}
+
+    assert found == set(range(1, 1 + PROCESSES))
 
 
 @pytest.mark.slow

@@ -63,14 +63,16 @@ class Tracks:
         """Return the numbers of the process and the thread of an event."""
         found = self._at.get((pid, tid))
         if found is None:
-            process = self._pids.setdefault(pid, self.pid + (not self.is_one) * len(self._pids))
+            nth = 0 if self.is_one else min(len(self._pids), PROCESSES - 1)
+            process = self._pids.setdefault(pid, self.pid + nth)
             found = self._at[pid, tid] = process, self._thread(pid, tid)
         return found
 
     def _thread(self, pid: Id, tid: Id) -> int:
         """Number a thread, and before it those heard of that stand above it."""
         self._waiting.add((pid, tid))
-        for who in sorted(self._waiting - self._tids.keys(), key=self._place):
+        new = [one for one in self._waiting if one not in self._tids]
+        for who in sorted(new, key=self._place):
             is_stream = bool(_DEVICE.search(" ".join(self._process(who[0]))))
             is_stream = is_stream and self._used[True] < _STREAMS
             nth = self._used[is_stream] + (0 if is_stream else _STREAMS)
