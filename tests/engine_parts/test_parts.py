@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rlprof import CaptureError
-from rlprof_engine.answers import answers_in, unseen
+from rlprof_engine.answers import answers_in, choose, unseen
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.told import Told, samples, totals
@@ -125,3 +125,24 @@ def test_nobody_waits_for_a_server():
     assert found == {"requests_running": 2}
     assert told.news() == {}
     assert asked == [1]
+
+
+@pytest.mark.parametrize("asked", ["auto", "worker", "native"])
+@pytest.mark.parametrize("inside", ["", "no plugin"])
+@pytest.mark.parametrize("native", ["", "no profiler"])
+def test_the_way_that_was_asked_for_is_taken_or_refused(asked, inside, native):
+    """Nobody gets the other way unasked; of both, inside comes first, and each reason is named."""
+    possible = [
+        way
+        for way, why in (("worker", inside), ("native", native))
+        if not why and asked in ("auto", way)
+    ]
+
+    if possible:
+        assert choose("mini", asked, ("workers", inside), ("mini's", native)) == possible[0]
+        return
+    with pytest.raises(CaptureError, match="mini: this engine cannot be recorded") as refused:
+        choose("mini", asked, ("workers", inside), ("mini's", native))
+    told = str(refused.value)
+    assert ("no plugin" in told) == (bool(inside) and asked != "native")
+    assert ("no profiler" in told) == (bool(native) and asked != "worker")
