@@ -76,6 +76,17 @@ def test_without_the_engine_it_is_said_where_to_install(monkeypatch, engine):
 
 
 @both
+def test_the_newest_release_that_was_read_is_named(installed, engine):
+    """Beside the one that is installed, whatever it is."""
+    installed(engine, "0.1.2")
+
+    said = told(engine)[engine]
+
+    assert "0.1.2" in said
+    assert NEWEST[engine] in said
+
+
+@both
 def test_a_release_nobody_has_read_is_warned_of(installed, engine):
     """The newest that was read is the newest in the record of releases."""
     installed(engine, "99.1.0")

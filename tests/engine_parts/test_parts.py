@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from rlprof import CaptureError
-from rlprof_engine.answers import answers_in, choose, unseen
+from rlprof import CaptureError, Workers
+from rlprof_engine.answers import answers_in, choose, other_number, unseen
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.told import Told, samples, totals
@@ -146,3 +146,11 @@ def test_the_way_that_was_asked_for_is_taken_or_refused(asked, inside, native):
     told = str(refused.value)
     assert ("no plugin" in told) == (bool(inside) and asked != "native")
     assert ("no profiler" in told) == (bool(native) and asked != "worker")
+
+
+@pytest.mark.parametrize(("ranks", "is_told"), [((), False), ((0, 1), False), ((0,), True)])
+def test_ranks_that_the_engine_does_not_have_are_named(ranks, is_told):
+    """None at all are those of the engine."""
+    found = other_number(2, Workers(ranks=ranks), "workers")
+
+    assert list(found) == ["attach: ranks"] * is_told

@@ -63,7 +63,7 @@ def capabilities() -> list[Advice]:
     if is_version_2():
         text = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
         native = Advice(text, "way native", "warning")
-    first = Advice(version(), "sglang")
+    first = Advice(f"{version()}; the newest that rlprof knows is {NEWEST}", "sglang")
     return [first, inside_advice(inside, PLUGINS, empty_is_all=True), native, *newer_than_known()]
 
 

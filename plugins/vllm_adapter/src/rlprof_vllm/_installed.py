@@ -82,4 +82,5 @@ def capabilities() -> list[Advice]:
     if not has_known_profiler(sources):
         native = Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
     inside = inside_advice("any tool, any rank, each window by itself", "VLLM_PLUGINS")
-    return [Advice(version(sources), "vllm"), inside, native, *newer_than_known()]
+    first = Advice(f"{version(sources)}; the newest that rlprof knows is {NEWEST}", "vllm")
+    return [first, inside, native, *newer_than_known()]
