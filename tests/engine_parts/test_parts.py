@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rlprof import CaptureError, Workers
-from rlprof_engine.answers import answers_in, choose, other_number, unseen
+from rlprof_engine.answers import answers_in, beyond_native, choose, other_number, unseen
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.told import Told, samples, totals
@@ -154,3 +154,14 @@ def test_ranks_that_the_engine_does_not_have_are_named(ranks, is_told):
     found = other_number(2, Workers(ranks=ranks), "workers")
 
     assert list(found) == ["attach: ranks"] * is_told
+
+
+@pytest.mark.parametrize(
+    ("ranks", "chosen", "named"),
+    [((), (), []), ((0, 1), (0, 1), []), ((0, 1), (0,), ["ranks"])],
+)
+def test_what_an_engines_own_profiler_cannot_choose_is_named(ranks, chosen, named):
+    """It records all ranks, with torch alone."""
+    workers = Workers(tools={"torch": {}, "nsys": {}}, ranks=ranks, chosen=chosen)
+
+    assert list(beyond_native(workers, "workers", "mini's")) == ["nsys", *named]
