@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others fast-core fast-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-npu env-peer env-nsys
+.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-ray49 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
 # Else each run of pytest compiles all tests anew, and each child of a test what it imports.
@@ -115,9 +115,11 @@ fast-core:
 fast-others:
 	$(PY) -m pytest -q -m "not slow" $(FAST:%=--ignore=%)
 
-test-matrix: env-test env-vllm28 env-sglang18 ## another real vLLM and SGLang, and the signatures of all releases beside the package index
+test-matrix: env-test env-vllm28 env-sglang18 env-ray49 ## another real vLLM, SGLang and Ray, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
 	$(PY) -m tests.sglang_adapter.signatures --check
+	$(PY) -m tests.ray_fleet.signatures --check
+	.envs/ray49/bin/python -m pytest tests/ray_fleet -o filterwarnings=default
 	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
 	.envs/sglang18/bin/python -m pytest tests/sglang_real -o filterwarnings=default
 
@@ -174,6 +176,9 @@ env-sglang:
 
 env-sglang18:
 	@PYTHON=$(PYTHON) envs/make_env.sh sglang18
+
+env-ray49:
+	@PYTHON=$(PYTHON) envs/make_env.sh ray49
 
 env-trl: ## TRL itself, on top of the environment of vLLM
 	@$(ENV_TRL)

@@ -94,7 +94,7 @@ def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
 
 TRAINING = """
 import ray, sys
-ray.init(num_cpus=1)
+ray.init("local", num_cpus=1)
 
 @ray.remote
 class WorkerDict:
@@ -108,7 +108,7 @@ sys.stdin.read()
 
 
 def test_the_token_of_a_cluster_is_sent(tmp_path):
-    """A plain `ray.init()` asks for the token that it left for this user."""
+    """Since 2.60, Ray asks for the token that it left for this user."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     env |= {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(

@@ -29,6 +29,8 @@ class Record(NamedTuple):
     file: Path
     releases: tuple[str, ...]
     described: Callable[[Mapping[str, str]], Json]
+    compiled: str = ""
+    """A compiled module in the wheel, which `described` gets as text: its names are in it."""
 
     def kept(self) -> dict[str, Json]:
         """Return what is known: release → its wheel, and what was read in it."""
@@ -57,7 +59,7 @@ class Record(NamedTuple):
         with fetched(release) as wheel:
             if (wheel.name, sha256(wheel)) != (name, known):
                 raise NotHad(f"{release}: {wheel.name} is not the file the index states")
-            said = self.described(sources(wheel))
+            said = self.described(sources(wheel, self.compiled))
         return {"wheel": name, "sha256": known, **said}
 
     def news(self) -> int:
@@ -185,11 +187,12 @@ def sha256(file: Path) -> str:
     return found.hexdigest()
 
 
-def sources(wheel: Path) -> dict[str, str]:
-    """Read the Python files of a wheel: path → text."""
+def sources(wheel: Path, compiled: str = "") -> dict[str, str]:
+    """Read the Python files of a wheel, and a *compiled* one: path → text."""
     with zipfile.ZipFile(wheel) as packed:
         names = [name for name in packed.namelist() if name.endswith(".py")]
-        return {name: packed.read(name).decode("utf-8") for name in names}
+        found = {name: packed.read(name).decode("utf-8") for name in names}
+        return found | ({compiled: packed.read(compiled).decode("latin-1")} if compiled else {})
 
 
 def _pip(verb: str, *arguments: str) -> None:

@@ -6,7 +6,7 @@ the last 100,000 tasks of the cluster, with or without a dashboard.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -72,12 +72,20 @@ def _records() -> list[bytes]:
         from ray._private import state
 
         is_moved = getattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", False)
-        found = list(state.state._connect_and_get_accessor().get_task_events())  # noqa: SLF001
+        found = list(accessor(state.state).get_task_events())
     except (ImportError, AttributeError, TypeError) as exc:
         is_moved, found, why = True, [], one_line(exc)
     if is_moved or any(record[:2] != _ID for record in found[:1]):
         raise RlprofError(f"Ray {ray.__version__} does not show calls of actors: {why}")
     return found
+
+
+def accessor(state: Any) -> Any:
+    """Return the way to Ray's control store."""
+    if hasattr(state, "_connect_and_get_accessor"):
+        return state._connect_and_get_accessor()  # noqa: SLF001 -- Ray has no public name
+    state._check_connected()  # noqa: SLF001 -- until 2.51
+    return state.global_state_accessor
 
 
 def _parsed(record: bytes) -> Call | None:

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from rlprof.errors import RlprofError, one_line
+from rlprof_ray._calls import accessor
 
 _NO_LIMIT = -1
 
@@ -47,7 +48,7 @@ def living(state_of_actor: str = "ALIVE") -> list[Actor]:
         from ray._private import state
         from ray.core.generated import gcs_pb2
 
-        table = state.state._connect_and_get_accessor().get_actor_table(None, state_of_actor)  # noqa: SLF001
+        table = accessor(state.state).get_actor_table(None, state_of_actor)
         records = [gcs_pb2.ActorTableData.FromString(record) for record in table]
     except (ImportError, AttributeError, TypeError, ValueError) as exc:
         why = one_line(exc)
