@@ -1,6 +1,7 @@
 """An Engine whose loop rests is asked on it; no call for tokens may meet another on that loop."""
 
 import asyncio
+import inspect
 import threading
 import time
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof_sglang._engine import reach
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +99,8 @@ def test_whatever_a_user_does_with_the_loop_works_as_before(handle, use):
     assert handle.loop is own
     assert vars(own) == before
     assert use(handle.loop) == expected
+    assert inspect.iscoroutinefunction(handle.generate_async)
+    assert str(inspect.signature(handle.generate)) == "(seconds)"
 
 
 def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
@@ -149,6 +153,7 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
     assert (answers, set(heard)) == ({"answered"}, {"tokens"})
 
 
+# failures.md: sglang-loop
 def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
     """A window is refused from then on; what ends one is served when that thread runs the loop."""
     engine, over, heard, refused, ended = reach(handle), threading.Event(), [], 0, 0
@@ -158,6 +163,7 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
             heard.append(handle.loop.run_until_complete(handle.generate_async(0.002)))
 
     with on_a_thread(handle, rollout):
+        wait_until(lambda: heard)
         for _ in range(50):
             try:
                 engine.drive(_answer(), 5, begins=True)
@@ -172,8 +178,11 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
 def test_a_hook_gives_up_soon_where_only_a_stranger_may_run_the_loop(handle):
     """A step does not wait for a thread that may never come."""
     engine = reach(handle)
-    with on_a_thread(handle, lambda: handle.generate_async(0).close(), runs=False):
-        pass
+    other = threading.Thread(
+        target=lambda: handle.loop.run_until_complete(handle.generate_async(0))
+    )
+    other.start()
+    other.join()
 
     began = time.monotonic()
     with pytest.raises(CaptureError, match="did not answer"):

@@ -131,8 +131,9 @@ class _Object(Engine):
             why = "an event loop runs on this thread; enter the phase with `async with`"
         if begins and loop is not None and self._take_turns(loop).has_strangers:
             why = (
-                "another thread runs the engine's event loop, and only at times; let it run that "
-                "loop for good, and name it: attach(engine, loop=engine.loop)"
+                "another thread runs the engine's event loop, and only at times; call the Engine's "
+                "own methods there, or let it run that loop for good, and name it: "
+                "attach(engine, loop=engine.loop)"
             )
         if loop is None or why:
             hook.close()

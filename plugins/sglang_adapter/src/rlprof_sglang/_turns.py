@@ -8,6 +8,7 @@ may be the user's own, so neither it nor `engine.loop` changes: only the Engine'
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import threading
 import time
@@ -44,7 +45,7 @@ class Turns:
         self._theirs: list[int] = []
         """Threads in a method that runs it. If there are several, they fail, as without us."""
         self._strangers: set[int] = set()
-        """Threads that run it without such a method: they would not wait for us."""
+        """Threads that were seen to run it without such a method: they would not wait for us."""
 
     @property
     def is_taken(self) -> bool:
@@ -62,13 +63,11 @@ class Turns:
             result = method(*args, **kwargs)
         return self._streamed(result) if inspect.isgenerator(result) else result
 
-    def call_async(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call an asynchronous *method* of the Engine, whose caller runs the loop."""
+    def saw(self) -> None:
+        """Note who runs the loop now, if it is a stranger: a task of the loop calls this."""
         me = threading.get_ident()
-        if me not in (self._ours, *self._theirs) and me not in self._strangers:
-            with self._lock:  # it may run the loop at once
-                self._strangers.add(me)
-        return method(*args, **kwargs)
+        if me not in (self._ours, *self._theirs):
+            self._strangers.add(me)
 
     def run(self, there: asyncio.Future[Any], s: float) -> None:
         """Run the loop until *there* is done, for at most *s*; not if somebody else runs it."""
@@ -118,16 +117,28 @@ def turns_of(handle: Any, loop: asyncio.AbstractEventLoop) -> Turns:
     They are the same for all engines on that loop.
     """
     turns = _known.setdefault(id(loop), Turns(loop))
-    if getattr(handle, "loop", None) is loop and vars(handle).get(_TURNS) is not turns:
+    is_its_own = getattr(handle, "loop", None) is loop and hasattr(handle, "__dict__")
+    if is_its_own and vars(handle).get(_TURNS) is not turns:
         setattr(handle, _TURNS, turns)
         wrapped = Wrapped()
         for name in dir(type(handle)):
             method = inspect.getattr_static(type(handle), name, None)
-            if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-                wrapped.put(handle, name, turns.call_async)
+            if inspect.iscoroutinefunction(method):
+                setattr(handle, name, _seen(turns, getattr(handle, name)))
             elif inspect.isfunction(method) and _runs_a_loop(inspect.unwrap(method)):
                 wrapped.put(handle, name, turns.call)
     return turns
+
+
+def _seen(turns: Turns, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap an asynchronous *method* of the Engine, whose caller runs the loop."""
+
+    @functools.wraps(method)
+    async def seen(*args: Any, **kwargs: Any) -> Any:
+        turns.saw()
+        return await method(*args, **kwargs)
+
+    return seen
 
 
 def _runs_a_loop(function: Any) -> bool:
