@@ -6,7 +6,15 @@ import time
 import pytest
 
 from rlprof import CaptureError, Workers
-from rlprof_engine.answers import answers_in, beyond_native, choose, other_number, unseen
+from rlprof_engine.answers import (
+    answers_in,
+    beyond_native,
+    choose,
+    fewer,
+    other_number,
+    parameters_of,
+    unseen,
+)
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.told import Told, samples, totals
@@ -165,3 +173,39 @@ def test_what_an_engines_own_profiler_cannot_choose_is_named(ranks, chosen, name
     workers = Workers(tools={"torch": {}, "nsys": {}}, ranks=ranks, chosen=chosen)
 
     assert list(beyond_native(workers, "workers", "mini's")) == ["nsys", *named]
+
+
+@pytest.mark.parametrize(
+    ("count", "steps", "is_told"),
+    [(None, 3, False), (5, None, False), (5, 0, False), (5, 5, False), (5, 4, True), (5, 1, True)],
+)
+def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, is_told):
+    """Not where nothing was asked or is known; one without a step is idle, as another note says."""
+    options = {} if count is None else {"iterations": {"count": count}}
+
+    told = fewer(options, [("worker 0", steps)])
+
+    assert [one.startswith(f"worker 0: {steps} of the {count}") for one in told] == [True] * is_told
+
+
+def test_the_parameters_of_a_function_are_those_with_a_name():
+    """What takes anything says nothing of what it takes."""
+    assert parameters_of(lambda one, *rest, two=2, **more: (one, rest, two, more)) == ("one", "two")
+
+
+def test_what_cannot_be_wrapped_stays_as_it_is():
+    """A method that is not there, one that is no method, and an object that takes no attribute."""
+
+    class Slots:
+        __slots__ = ()
+
+        def run(self):
+            return "ran"
+
+    motor, fixed, wrapped = Motor(), Slots(), Wrapped()
+    motor.speed = 3
+
+    for owner, name in ((motor, "no_such"), (motor, "speed"), (fixed, "run")):
+        wrapped.put(owner, name, lambda *_: "ours")
+
+    assert (vars(motor), fixed.run()) == ({"speed": 3}, "ran")

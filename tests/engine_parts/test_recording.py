@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import attrs
 import pytest
 
 import rlprof
 from rlprof import Window
-from rlprof_engine.recording import Cut, Place, Recording, obeyed
+from rlprof_engine.recording import IDLE, Cut, Place, Recording, obeyed
 
 
 class Worker:
@@ -174,10 +175,11 @@ def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method(chosen
 def _obey(monkeypatch):
     """Return a function that has a worker obey an order, and answers as it does."""
 
-    def obey(worker, order, method="run"):
+    def obey(worker, order, method="run", *, is_lazy=False, **chosen):
         monkeypatch.setattr(rlprof.Order, "read", lambda _: order)
-        said = json.dumps({"order": "", "iterations": {}})
-        return json.loads(obeyed(said, lambda: Place(3, {"tp": 1}, worker, method, str)))
+        said = json.dumps({"order": "", "iterations": chosen})
+        place = Place(3, {"tp": 1}, worker, method, str, is_lazy=is_lazy)
+        return json.loads(obeyed(said, lambda: place))
 
     return obey
 
@@ -204,3 +206,38 @@ def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
 
     assert (said["state"], order.begun) == ("refused", 0)
     assert "no Worker.no_such" in said["why"]
+
+
+@pytest.mark.parametrize(
+    ("is_lazy", "steps", "why"), [(True, 0, IDLE), (True, 1, "skip"), (False, 0, "skip")]
+)
+def test_a_window_that_ends_before_its_first_step_says_why(obey, is_lazy, steps, why):
+    """Only a lazy engine that ran no step is called idle: others are not known to have been."""
+    worker = Worker()
+
+    obey(worker, Order(), is_lazy=is_lazy, skip=3)
+    for number in range(steps):
+        worker.run(number)
+    said = obey(worker, Order(verb="end"), is_lazy=is_lazy)
+
+    assert said["state"] == "idle"
+    assert why in said["why"]
+
+
+def test_an_answer_says_when_it_was_given_and_how_long_it_took(obey):
+    """In seconds: whoever ordered it takes the time between from the round trip."""
+    before = time.time_ns()
+
+    said = obey(Worker(), Order())
+
+    assert before <= said["at_ns"] <= time.time_ns()
+    assert 0 <= said["seconds"] <= (time.time_ns() - before) / 1e9 + 1e-6
+
+
+def test_a_window_that_ended_by_its_count_is_not_ended_again():
+    """Its tools have stopped, and its outcome is on its way."""
+    one = Begun(count=1).ran(1)
+
+    one.recording.end("end")
+
+    assert one.follower.seen == ["step 0", "pop", "iterations.count 1 was reached"]
