@@ -1,5 +1,6 @@
 """`rlprof attach`: a live run that was not started with rlprof, on real Ray."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from rlprof_ray.attaching import edges
 from rlprof_ray.attaching.actors import Actor
 from rlprof_ray.attaching.found import Member
 from rlprof_ray.attaching.frameworks import Kind
+from rlprof_ray.attaching.look import look_at
 from rlprof_ray.attaching.record import _numbers
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
@@ -201,6 +203,25 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     assert told == [("actor 0/2", "whole"), ("actor 1/2", "whole")]
     assert "yours" in out
     assert f"Learner {late._actor_id.hex()[:8]}" in out
+
+
+def unseen(actor):
+    """Make a process what it is where rlprof was installed, in place, after it began."""
+    sys.path[:] = [one for one in sys.path if not Path(one, "rlprof_ray").is_dir()]
+    for name in [one for one in sys.modules if one.startswith("rlprof")]:
+        del sys.modules[name]
+    return importlib.util.find_spec("rlprof_ray") is None
+
+
+def test_an_actor_sees_what_was_installed_in_place_after_it_began(ray, spawn):
+    """Files of `.pth` are read at the start of Python, and uv installs a checkout by them."""
+    actor = spawn(type("Learner", (Learner,), {}), 0)
+    assert ray.get(aside(actor, unseen))
+
+    looks, failed = look_at({"a": (actor, "", "")}, 60, print)
+
+    assert failed == {}
+    assert "torch" in looks["a"].plugins
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):

@@ -92,3 +92,13 @@ def test_training_and_generation_in_one_process_are_both_recorded(driven):
         )
     } == found
     assert driven.told[-2]["tokens"] == [6]
+
+
+def test_a_worker_of_this_process_takes_our_code_late(drive):
+    """Install rlprof while the run goes on: the engine was born without it, and is recorded."""
+    driven = drive("late")
+
+    (before,) = (one["installed"] for one in driven.told if "installed" in one)
+    (found,) = traces_of(driven.run("late"), "torch", "2/rollout")
+    assert not before
+    assert found[0].state == "whole"

@@ -108,6 +108,7 @@ def seen(handle: Any) -> Facts:
     if parallel is None or callable(parallel):  # a proxy: all its attributes are methods
         return Facts(type(handle).__name__, parameters=parameters_of(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
+    is_here = type(getattr(inner, "engine_core", None)).__name__ == "InprocClient"
     return Facts(
         type(handle).__name__,
         version=version_of("vllm"),
@@ -122,15 +123,19 @@ def seen(handle: Any) -> Facts:
         dp=parallel.data_parallel_size,
         has_layout=True,
         device=str(getattr(getattr(config, "device_config", None), "device_type", "")),
-        is_here=type(getattr(inner, "engine_core", None)).__name__ == "InprocClient",
-        can_tell_workers=_has_our_code() and hasattr(handle, "collective_rpc"),
+        is_here=is_here,
+        can_tell_workers=_has_our_code(is_here=is_here) and hasattr(handle, "collective_rpc"),
         methods=known,
     )  # fmt: skip
 
 
-def _has_our_code() -> bool:
-    """Whether vLLM loaded our plugin here; if so, it also loads it in the workers."""
-    import sys
+def _has_our_code(*, is_here: bool) -> bool:
+    """Whether vLLM loaded our plugin here; if so, it also loads it in the workers.
 
-    inside = sys.modules.get("rlprof_vllm.inside")
-    return inside is not None and bool(inside.installed)
+    A worker of this process takes it late, too: rlprof may have been installed during the run.
+    """
+    from rlprof_vllm import inside
+
+    if is_here:
+        inside.install()
+    return inside.installed

@@ -47,10 +47,16 @@ def question() -> Callable[..., dict[str, Any]]:
         import sys
         from importlib.metadata import entry_points
         from importlib.util import find_spec
+        from pathlib import Path
 
         from ray._private.worker import global_worker
 
         core = global_worker.core_worker
+        if not find_spec("rlprof_ray"):
+            # Python reads .pth files when it starts; uv installs a checkout by them.
+            files = [file for folder in sys.path for file in Path(folder).glob("*rlprof*.pth")]
+            added = {line for file in files for line in file.read_text().splitlines()}
+            sys.path += sorted(line for line in added - {*sys.path} if Path(line).is_dir())
         groups = ("rlprof.tools", "rlprof.engines") if find_spec("rlprof_ray") else ()
         found = [point.name for group in groups for point in entry_points(group=group)]
         inside = sys.modules.get("rlprof_ray._inside")

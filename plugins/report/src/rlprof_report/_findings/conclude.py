@@ -49,7 +49,7 @@ def conclude(
     else:
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
-        answer = verdict.of_run(analysis, findings)
+        answer = verdict.of_run(analysis, findings, is_guest=run.is_guest)
     return attrs.evolve(
         analysis,
         whose=context.name(leader),

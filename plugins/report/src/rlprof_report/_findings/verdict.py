@@ -21,11 +21,12 @@ _NOTHING = " Nothing is odd."
 _ODD = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
 
 
-def of_run(analysis: Analysis, findings: Sequence[Finding]) -> str:
-    """Answer for the run as a whole."""
+def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool) -> str:
+    """Answer for the run as a whole, which `rlprof attach` made if *is_guest*."""
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
-        return _too_few(analysis)
+        more = " Watch some: rlprof attach --tool none" if is_guest else ""
+        return _too_few(analysis) + more
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
