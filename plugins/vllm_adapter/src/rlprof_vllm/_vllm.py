@@ -221,8 +221,9 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
         inside = "this server's workers cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
         inside = (
-            "rlprof-vllm is not in them: install it there, and let VLLM_PLUGINS admit rlprof (set "
-            "it in the shell: workers import a script again that sets it at its top)"
+            "rlprof-vllm is not in them: install it there before they start, and let VLLM_PLUGINS "
+            "admit rlprof (set it in the shell: workers import a script again that sets it at its "
+            "top)"
         )
     native = ""
     if facts.profiler == "":

@@ -21,7 +21,7 @@ _NOTHING = " Nothing is odd."
 _ODD = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
 
 
-def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool) -> str:
+def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool = False) -> str:
     """Answer for the run as a whole, which `rlprof attach` made if *is_guest*."""
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
