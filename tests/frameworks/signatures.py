@@ -31,6 +31,7 @@ ACTORS: dict[str, dict[str, tuple[str, str]]] = {
     "slime": {
         "MegatronTrainRayActor": ("slime/backends/megatron_utils/actor.py", "actor"),
         "SGLangEngine": ("slime/backends/sglang_utils/sglang_engine.py", "rollout"),
+        "RolloutManager": ("slime/ray/rollout.py", "rollout_manager"),
     },
     "NeMo-RL": {
         "DTensorPolicyWorker": (f"{_NEMO}/policy/workers/dtensor_policy_worker.py", "actor"),

@@ -15,7 +15,7 @@ import rlprof_ray
 from rlprof_cli import main
 from rlprof_ray._calls import Call
 from rlprof_ray._member import aside
-from rlprof_ray.attaching import edges
+from rlprof_ray.attaching import command, edges
 from rlprof_ray.attaching.actors import Actor
 from rlprof_ray.attaching.found import Member
 from rlprof_ray.attaching.frameworks import Kind
@@ -222,6 +222,50 @@ def test_an_actor_sees_what_was_installed_in_place_after_it_began(ray, spawn):
 
     assert failed == {}
     assert "torch" in looks["a"].plugins
+
+
+class MegatronTrainRayActor(Trainer):
+    """A trainer of slime, by the name of its class."""
+
+    def train(self, step):
+        return self.update(step, 0.2)
+
+
+class RolloutManager:
+    """What slime's driver asks for rollouts."""
+
+    def generate(self):
+        time.sleep(0.3)
+
+
+def test_a_manager_of_rollouts_is_watched_but_not_recorded(
+    ray, spawn, tmp_path, monkeypatch, capsys
+):
+    """Its calls are most of a step, and it waits in them: with a tool it is left alone."""
+    slime = [one for one in command.KINDS if one.framework == "slime"]
+    monkeypatch.setattr(command, "KINDS", slime)  # other tests' actors are live, too
+    trainer, manager = spawn(MegatronTrainRayActor), spawn(RolloutManager)
+    ray.get([one.__ray_ready__.remote() for one in (trainer, manager)])
+
+    def train():
+        ray.get(manager.generate.remote())
+        ray.get(trainer.train.remote(1))
+
+    def attach(tool):
+        argv = ["attach", "--steps", "3", "--tool", tool, "--run-dir", str(tmp_path)]
+        code = main([*argv, "--yes", "--json"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        told = json.loads(out)
+        spans = rlprof.read(told["run"]).spans()
+        phases = {one.name for one in spans if one.kind == "phase"}
+        return [one["role"] for one in told["actors"]], phases
+
+    with Run(ray, [], [], train):
+        watched, recorded = attach("none"), attach("stacks")
+
+    assert watched == (["actor", "rollout_manager"], {"generate", "train"})
+    assert recorded == (["actor"], {"train"})
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):

@@ -11,6 +11,7 @@ from rlprof_sglang import SglangOptions
 from rlprof_sglang._facts import Facts
 from rlprof_sglang._request import Request
 from rlprof_sglang._ways import unasked, way
+from rlprof_sglang._words import SWITCH
 
 STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
           "scheduler writes up to two million events a second")  # fmt: skip
@@ -135,3 +136,4 @@ def test_sglangs_own_profiler_in_place_of_the_tool_is_reported(is_inside):
     said = unasked(SglangOptions(), launched, {"torch": {}})
 
     assert [*said] == ([] if is_inside else ["tool: torch"])
+    assert all(SWITCH in why for why in said.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof_engine.answers import choose
+from rlprof_sglang._words import SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 NATIVE = "SGLang's own profiler"
 _NOT_THERE = (
-    "rlprof-sglang is not in its schedulers: install it there, launch with the environment that "
-    "rlprof.launch gives, and let SGLANG_PLUGINS admit rlprof"
+    "rlprof-sglang is not in its schedulers: install it there, start the engine with "
+    f"{SWITCH}=1 in its environment (rlprof.launch gives it), and let SGLANG_PLUGINS admit rlprof"
 )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_ray.attaching.found import Member
+    from rlprof_ray.attaching.frameworks import Kind
 
 _LOOK_S = 0.1
 _RECORD_S = 0.5
@@ -97,7 +98,7 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
     versions = [one for one in there if one.look is not None and one.look.version is not None]
     if versions and not ends_step:
         return Version(versions)
-    trainer = next((one for one in there if not one.kind.engine), None)
+    trainer = next((one for one in there if _is_trainer(one.kind)), None)
     ends_step = ends_step or ("" if trainer is None else trainer.kind.ends_step)
     if trainer is None:
         raise RlprofError("attach: no trainer is live, and only calls of a trainer show the steps")
@@ -109,6 +110,10 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
             f"{trainer.actor.label}: {seen})"
         )
     return calls
+
+
+def _is_trainer(kind: Kind) -> bool:
+    return not (kind.engine or kind.is_only_watched)
 
 
 def _method(name: str) -> str:

@@ -30,6 +30,8 @@ class Kind:
     """The attribute that counts weight updates: step n + 1 begins when it becomes n."""
     ends_step: str = ""
     """The method that ends a step when it returns; used if no actor has a version."""
+    is_only_watched: bool = False
+    """It waits for others: its calls are phases, but a tool would record nothing of use."""
     is_users: bool = False
 
     def matches(self, kind: str, name: str) -> bool:
@@ -68,6 +70,7 @@ KINDS = (
     Kind(_SKYRL, "VLLMServerActor", "rollout", engine="url:get_server_info", server="vllm"),
     Kind("slime", r"(Megatron|FSDP)TrainRayActor", "actor", ends_step="train"),
     Kind("slime", "SGLangEngine", "rollout", engine="url:get_url"),
+    Kind("slime", "RolloutManager", "rollout_manager", is_only_watched=True),
 )  # fmt: skip
 
 
