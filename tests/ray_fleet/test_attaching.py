@@ -269,16 +269,20 @@ def test_a_manager_of_rollouts_is_watched_but_not_recorded(
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
-    """The step that it waits for never comes."""
+    """The end of its step never comes; the command names the run with the steps so far."""
     actor = spawn(Learner)
     ray.get(actor.__ray_ready__.remote())
     asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update")
     assert any("waiting for the next step" in line for line in asked.stderr)
+    ray.get(actor.update.remote(1))
+    assert any("step 1: recording" in line for line in asked.stderr)
 
     ray.kill(actor)
 
     _, err = asked.communicate(timeout=60)
+    (folder,) = Path(tmp_path / "runs").iterdir()
     assert asked.returncode == 1
+    assert f"rlprof ls {folder}" in err
     assert "has ended: no further step" in err
 
 

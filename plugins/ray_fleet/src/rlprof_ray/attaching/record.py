@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlprof
 from rlprof.config import Limits
+from rlprof.errors import RlprofError
 from rlprof_ray._fleet import Fleet
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def record(
     for one in sorted(found, key=lambda one: not one.kind.engine):  # engines do not wait: first
         is_engine = one.kind.engine and config["tool"]
         given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
-    edges, count = steps
+    (edges, count), begun = steps, 0
     who = "1 actor" if len(found) == 1 else f"{len(found)} actors"
     with Fleet(config) as fleet:
         fleet.name_calls()
@@ -62,6 +63,12 @@ def record(
             for step in fleet.steps(_numbers(edges, count, timeout_s, say)):
                 doing = "recording" if config["tool"] else "watching"
                 say(f"step {step}: {doing} {who}")
+                begun += 1
+        except RlprofError:
+            if begun:
+                what = "ls" if config["tool"] else "why"
+                say(f"look at the steps so far with: rlprof {what} {fleet.run_dir}")
+            raise
         finally:
             _wait_for_exports(fleet.run_dir, say)
         say("detaching")
