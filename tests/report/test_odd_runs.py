@@ -8,6 +8,7 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
+from rlprof_report._terminal import text_of as as_text
 from tests.report.device.made import text_of
 from tests.report.folder import EPOCH_NS, Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -369,6 +370,22 @@ def test_a_phase_of_members_has_the_role_that_ended_it(tmp_path):
     assert {one.name: one.last for one in analysis.phases} == {"fit": "critic", "send": "actor"}
     path = [(one.what, one.where) for one in analysis.steps[3].path if one.where]
     assert path == [("fit", "critic"), ("send", "actor 1")]
+
+
+def test_a_phase_with_a_long_name_names_its_slowest_rank(tmp_path):
+    """The blanks after a bar make room for the name: a line has 100 columns."""
+    folder = Folder({"tool": "none", "roles": {"actor": {}}})
+    members = [folder.process("actor", rank, world=2) for rank in range(2)]
+    for step in range(1, 9):
+        for rank, member in enumerate(members):
+            phases = {"prepare_for_lp_inference_of_it": (step, step + 0.2 + 0.1 * rank)}
+            folder.whole_step(member, step, phases, (step, step + 0.9))
+
+    text = as_text(analyse(rlprof.read(folder.write(tmp_path / "run", until=12))))
+
+    (line,) = (one for one in text.splitlines() if "slowest by" in one)
+    assert line.endswith("actor 1")
+    assert len(line) <= 100
 
 
 def test_a_gap_of_what_attach_watched_is_the_drivers(tmp_path):

@@ -64,7 +64,9 @@ def _phases(analysis: Analysis) -> Iterator[str]:
             waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
         bar = "#" * round(30 * min(1.0, one.share))
         name = plain(one.name, _NAME)
-        yield _cut(f"  {name:{width}} {secs(one.median_s):>10} {one.share:5.0%}  {bar:30}{waits}")
+        line = f"  {name:{width}} {secs(one.median_s):>10} {one.share:5.0%}  "
+        room = min(30, WIDTH - len(line) - len(waits))  # the name of the slowest is worth more
+        yield _cut(f"{line}{bar:{max(room, len(bar))}}{waits}")
     rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
     if rest < -0.01 * whole:
         yield "  the medians of the phases, which vary or overlap, add up to more than the step"
