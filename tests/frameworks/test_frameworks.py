@@ -7,10 +7,11 @@ import types
 from pathlib import Path
 from types import SimpleNamespace
 
+import attrs
 import pytest
 
 import rlprof
-from rlprof.errors import ConfigError
+from rlprof.errors import ConfigError, RlprofError
 from rlprof_ray.attaching import found
 from rlprof_ray.attaching.frameworks import KINDS, kind_of
 from rlprof_ray.attaching.look import Look, question
@@ -122,6 +123,19 @@ def test_a_vllm_server_without_our_plugin_is_left_out(member):
     """Its workers cannot record; SGLang's own profiler needs no plugin there."""
     assert "rlprof-vllm" in member("VLLMServerActor").problem
     assert not member("SGLangEngine").problem
+
+
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_what_installs_rlprof_is_named_where_it_is_missing(member, has_pip):
+    """An environment that uv made, as those of NeMo-RL's workers, has no pip."""
+    one = member("FSDPPolicyWorkerBase")
+    one = attrs.evolve(one, look=attrs.evolve(one.look, has_pip=has_pip))
+
+    with pytest.raises(RlprofError) as raised:
+        found.check([one], ["torch"])
+
+    how = f"{sys.executable} -m pip install" if has_pip else f"--python {sys.executable} rlprof-ray"
+    assert how in str(raised.value)
 
 
 # Frameworks that call rlprof: the ten lines of docs/areal.md, and TRL's callback

@@ -118,9 +118,11 @@ def check(found: Sequence[Member], tools: Sequence[str]) -> None:
         if names:
             what = ", ".join(names) if look.plugins else "rlprof"
             ask = " ".join(f"rlprof-{name}" for name in ("ray", *names))
+            how = f"{look.python} -m pip install"
+            if not look.has_pip:
+                how = f"uv pip install --python {look.python}"
             raise RlprofError(
-                f"attach: {what} is not installed where actors run; install it there: "
-                f"{look.python} -m pip install {ask}"
+                f"attach: {what} is not installed where actors run; install it there: {how} {ask}"
             )
 
 

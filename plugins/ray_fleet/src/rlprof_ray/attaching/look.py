@@ -23,6 +23,8 @@ class Look:
     """The answer of an actor."""
 
     python: str
+    has_pip: bool
+    """An environment that uv made has none."""
     plugins: tuple[str, ...]
     """The tools and engines of rlprof there; empty: it is not installed."""
     is_ordered: bool
@@ -74,6 +76,7 @@ def question() -> Callable[..., dict[str, Any]]:
         address = getattr(actor, method)() if way == "url" else None
         return {
             "python": sys.executable,
+            "has_pip": find_spec("pip") is not None,
             "plugins": tuple(found),
             "is_ordered": not (
                 core.current_actor_is_asyncio() or core.current_actor_max_concurrency() > 1
