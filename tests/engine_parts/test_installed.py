@@ -17,6 +17,7 @@ from tests.vllm_adapter import signatures as vllm_signatures
 
 PLUGINS = {"vllm": Vllm, "sglang": Sglang}
 NEWEST = {"vllm": rlprof_vllm._installed.NEWEST, "sglang": rlprof_sglang._installed.NEWEST}
+OLDEST = {"vllm": rlprof_vllm._installed.OLDEST, "sglang": rlprof_sglang._installed.OLDEST}
 RELEASES = {"vllm": vllm_signatures.RELEASES, "sglang": sglang_signatures.RELEASES}
 PROFILER = """
 class ProfilerConfig:
@@ -88,12 +89,16 @@ def test_the_newest_release_that_was_read_is_named(installed, engine):
 
 @both
 def test_a_release_nobody_has_read_is_warned_of(installed, engine):
-    """The newest that was read is the newest in the record of releases."""
+    """The oldest and the newest that were read are those in the record of releases."""
     installed(engine, "99.1.0")
+    newer = told(engine, warnings=True)["release"]
+    installed(engine, "0.5.15.post1")  # the one in slime's image
+    older = told(engine, warnings=True)["release"]
 
-    newest = max(RELEASES[engine], key=number)
-    assert newest == f"{engine}=={NEWEST[engine]}"
-    assert "99.1.0 is newer" in told(engine, warnings=True)["release"]
+    assert max(RELEASES[engine], key=number) == f"{engine}=={NEWEST[engine]}"
+    assert min(RELEASES[engine], key=number) == f"{engine}=={OLDEST[engine]}"
+    assert f"99.1.0 is newer than {NEWEST[engine]}" in newer
+    assert f"0.5.15.post1 is older than {OLDEST[engine]}" in older
 
 
 def test_a_profiler_that_moved_is_no_reason_for_an_engine_not_to_start(installed):

@@ -27,6 +27,7 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
     nodes = {"node_dir": str(tmp_path / "nodes")}
     actors = [spawn(Trainer), spawn(Astray, 3), spawn(Trainer)]
     with rlprof_ray.Fleet(config(steps=[2], fleet=nodes)) as fleet:
+        fleet.name_calls()
         fleet.attach(actor=actors)
         ray.get(actors[2].update.remote(0))
         actors[0].die.remote()
@@ -45,7 +46,7 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
     part = section(PAGES["docs/manifest.md"], "What a fleet's driver says of its members")
     table = {row[0].strip("`"): set(words(row[1])) for row in rows(part)}
 
-    events = ("attached", "clock_offset", "late", "missed", "elsewhere", "collected")
+    events = ("attached", "clock_offset", "late", "missed", "elsewhere", "collected", "calls")
     assert table == {event: written[event] for event in events}
 
 

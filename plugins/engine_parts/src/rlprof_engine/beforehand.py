@@ -45,12 +45,17 @@ def inside_advice(text: str, variable: str, *, empty_is_all: bool = False) -> Ad
     return Advice(f"{text}environment adds it", "way worker", "warning")
 
 
-def beyond_known(version: str, newest: str) -> list[Advice]:
-    """Warn of a release newer than *newest*, the last release whose sources we read."""
-    if _numbers(version) <= _numbers(newest):
+def beyond_known(version: str, oldest: str, newest: str) -> list[Advice]:
+    """Warn of a release older than *oldest* or newer than *newest*: we read the sources between."""
+    here = _numbers(version)
+    if here > _numbers(newest):
+        text = f"is newer than {newest}, the newest"
+    elif here and here < _numbers(oldest):
+        text = f"is older than {oldest}, the oldest"
+    else:
         return []
-    text = f"{version} is newer than {newest}, the newest that rlprof knows; record a step to"
-    return [Advice(f"{text} check that it works", "release", "warning")]
+    text = f"{version} {text} that rlprof knows; record a step to check that it works"
+    return [Advice(text, "release", "warning")]
 
 
 def sources_of(package: str, holds: str) -> Path | None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rlprof_sglang._options import SglangOptions
 
-NEWEST = "0.5.23"
-"""The newest release whose sources we read; tests compare it with their list of releases."""
+OLDEST, NEWEST = "0.5.18", "0.5.23"
+"""The releases whose sources we read; tests compare them with their list of releases."""
 
 
 def sources_here() -> Path | None:
@@ -49,7 +49,7 @@ def advise(
         return capabilities()
     is_native = bool(options.needs_native)
     found = advice_on(options.way, tools, is_native, "SGLang's own profiler", "schedulers")
-    return [found, *(newer_than_known() if on_host else ())]
+    return [found, *(unknown_release() if on_host else ())]
 
 
 def capabilities() -> list[Advice]:
@@ -64,9 +64,9 @@ def capabilities() -> list[Advice]:
         text = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
         native = Advice(text, "way native", "warning")
     first = Advice(f"{version()}; the newest that rlprof knows is {NEWEST}", "sglang")
-    return [first, inside_advice(inside, PLUGINS, empty_is_all=True), native, *newer_than_known()]
+    return [first, inside_advice(inside, PLUGINS, empty_is_all=True), native, *unknown_release()]
 
 
-def newer_than_known() -> list[Advice]:
-    """Warn of an SGLang newer than the sources that we read."""
-    return [] if sources_here() is None else beyond_known(version(), NEWEST)
+def unknown_release() -> list[Advice]:
+    """Warn of an SGLang older or newer than the sources that we read."""
+    return [] if sources_here() is None else beyond_known(version(), OLDEST, NEWEST)

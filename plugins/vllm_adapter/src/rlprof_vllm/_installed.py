@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from rlprof_vllm._options import VllmOptions
 
-NEWEST = "0.33.0"
-"""The newest release whose sources we read; tests compare it with their list of releases."""
+OLDEST, NEWEST = "0.13.0", "0.33.0"
+"""The releases whose sources we read; tests compare them with their list of releases."""
 PROFILER = "config/profiler.py"
 
 
@@ -55,10 +55,10 @@ def has_known_profiler(sources: Path) -> bool:
     return {"profiler", "torch_profiler_dir"} <= set(fields(sources, PROFILER, "ProfilerConfig"))
 
 
-def newer_than_known() -> list[Advice]:
-    """Warn of a vLLM newer than the sources that we read."""
+def unknown_release() -> list[Advice]:
+    """Warn of a vLLM older or newer than the sources that we read."""
     sources = sources_here()
-    return [] if sources is None else beyond_known(version(sources), NEWEST)
+    return [] if sources is None else beyond_known(version(sources), OLDEST, NEWEST)
 
 
 def advise(
@@ -70,7 +70,7 @@ def advise(
     if options is None:
         return capabilities()
     found = advice_on(options.way, tools, False, "vLLM's own profiler", "workers")
-    return [found, *(newer_than_known() if on_host else ())]
+    return [found, *(unknown_release() if on_host else ())]
 
 
 def capabilities() -> list[Advice]:
@@ -83,4 +83,4 @@ def capabilities() -> list[Advice]:
         native = Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
     inside = inside_advice("any tool, any rank, each window by itself", "VLLM_PLUGINS")
     first = Advice(f"{version(sources)}; the newest that rlprof knows is {NEWEST}", "vllm")
-    return [first, inside, native, *newer_than_known()]
+    return [first, inside, native, *unknown_release()]
