@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -28,6 +29,12 @@ from tests.ray_fleet.drivers import environment
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _log(monkeypatch):
+    """Leave the log as it is: the command lets it say errors alone."""
+    monkeypatch.setattr(logging.getLogger("rlprof"), "setLevel", lambda _: None)
 
 
 @pytest.fixture(name="run", scope="module")
