@@ -19,7 +19,7 @@ from tests.perfetto_engine import query_all
 from tests.ports import free_port
 from tests.real_engines import ROOT, interpreter, opened
 from tests.sglang_real import tiny as sglang_tiny
-from tests.sglang_real.test_examples import FLAGS as SGLANG_FLAGS
+from tests.sglang_real.test_examples import flags
 from tests.vllm_real import tiny as vllm_tiny
 from tests.vllm_real.drivers.server import FLAGS as VLLM_FLAGS
 
@@ -70,7 +70,7 @@ def train(home, vllm, sglang):
             {**vllm_tiny.QUIET, "VLLM_SERVER_DEV_MODE": "1"},
         )  # fmt: skip
         judge = begun(
-            "judge", sglang, ["sglang.launch_server", *SGLANG_FLAGS, "--model-path"],
+            "judge", sglang, ["sglang.launch_server", *flags(), "--model-path"],
             {**sglang_tiny.QUIET, "PYTHONPATH": str(STAND_INS)},
         )  # fmt: skip
         for url, process in (writer, judge):
