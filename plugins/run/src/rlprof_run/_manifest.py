@@ -1,8 +1,7 @@
 """Turns the lines of one manifest, one by one, into the outcome of each capture.
 
 docs/manifest.md has a row for each event. Lines about an engine carry its `target`; all others are
-about the process that writes. Salvage writes a separate file, and its lines name the process under
-`of`.
+about the process that writes. Lines of salvage, in a separate file, name the process under `of`.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Turns:
         return self._streamed(result) if inspect.isgenerator(result) else result
 
     def saw(self) -> None:
-        """Note who runs the loop now, if it is a stranger: a task of the loop calls this."""
+        """Remember this thread, which runs the loop, unless it does so for a method or for us."""
         me = threading.get_ident()
         if me not in (self._ours, *self._theirs):
             self._strangers.add(me)
@@ -108,7 +108,7 @@ class Turns:
 
 
 _known: WeakValueDictionary[int, Turns] = WeakValueDictionary()
-"""By the loop's id: Engines that one thread makes share its loop."""
+"""The turns of each loop, by the loop's id; Engines made on one thread share a loop."""
 
 
 def turns_of(handle: Any, loop: asyncio.AbstractEventLoop) -> Turns:
