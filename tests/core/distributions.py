@@ -1,7 +1,5 @@
 """Makes distributions as pip leaves them: a module beside a `*.dist-info` folder."""
 
-from __future__ import annotations
-
 import sys
 from importlib import metadata
 from textwrap import dedent

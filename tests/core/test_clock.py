@@ -1,7 +1,5 @@
 """Pairs of clocks, and what the wall clock said at a monotonic time."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from textwrap import dedent
 from typing import Any, ClassVar

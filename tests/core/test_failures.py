@@ -1,7 +1,5 @@
 """What goes wrong in plugins is recorded and told once; training never sees it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

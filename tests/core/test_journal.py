@@ -1,7 +1,5 @@
 """The file of JSON lines: strict whatever is written, whole whatever the disk refuses."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

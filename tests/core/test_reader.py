@@ -1,7 +1,5 @@
 """Reading a run folder: everything said is told, and no remains of a crash are too odd to read."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -5,8 +5,6 @@ by the commands of its page, `<!-- quoted: PATH -->` stands in that file to the 
 `<!-- runs: TEXT -->` is a whole program that prints TEXT.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

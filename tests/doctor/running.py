@@ -1,7 +1,5 @@
 """`rlprof doctor` as a user runs it, tools to run it on, and a machine to run it in."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,17 +1,11 @@
 """Run a script twice, without rlprof and with it, and compare the states of its model."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from tests.faults import processes
 from tests.faults.told import Ended, Told
 from tests.waiting import BOUND_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.faults import processes
 
 TRAIN = """
 with open_session() as prof:

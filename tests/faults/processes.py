@@ -1,7 +1,5 @@
 """Start the processes of a test, and find those it left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import queue

@@ -1,7 +1,5 @@
 """The engine from outside again, and adapters that each break a law."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import sys

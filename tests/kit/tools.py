@@ -1,7 +1,5 @@
 """A tool and an exporter that keep every law, and others that each break one."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

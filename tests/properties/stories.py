@@ -1,7 +1,5 @@
 """Manifests and spans of several processes, as their sessions would write them, line by line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -1,7 +1,5 @@
 """Whatever stands for a value of a config is told once, as one line that says what to do."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

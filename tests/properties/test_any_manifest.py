@@ -1,7 +1,5 @@
 """Whatever became of the files of a run, reading never raises, nor tells more than is there."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

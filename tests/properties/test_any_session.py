@@ -1,7 +1,5 @@
 """What a session does with its tools, whatever order steps, phases and requests come in."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import count, pairwise
 from typing import Any

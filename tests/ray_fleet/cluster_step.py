@@ -1,7 +1,5 @@
 """A driver on a cluster of three raylets: run by test_machines.py, as a process of its own."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

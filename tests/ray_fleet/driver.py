@@ -1,7 +1,5 @@
 """A driver that ends in some way, or meets another: run by tests, as a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

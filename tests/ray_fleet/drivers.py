@@ -1,7 +1,5 @@
 """Drivers as processes of their own, beside the test's Ray or with one of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@
 A wheel has 70 MB.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """What is documented of a fleet: the events its driver writes, and the program of the README."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Actors and replicas that go wrong in each way: training goes on as it would, all is named."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

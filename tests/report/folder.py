@@ -1,18 +1,14 @@
 """A run folder that is made line by line in memory and written at once, or again as it grows."""
 
-from __future__ import annotations
-
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import attrs
 
 from rlprof.rundir import Here
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 EPOCH_NS = 1_795_440_000_000_000_000
 """The wall clock at monotonic 0, of a run that is over."""

@@ -1,18 +1,12 @@
 """Runs of a fleet or of torchrun's ranks, as a simulation makes them, with causes planted."""
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from pathlib import Path
 
 from tests.report.folder import Folder
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
 
 SLOTS = 32
 

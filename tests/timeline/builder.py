@@ -1,11 +1,11 @@
 """Builds run folders with rlprof's own writers, as a session leaves them; reads timelines."""
 
-from __future__ import annotations
-
 import gzip
 import json
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -16,12 +16,6 @@ from rlprof.rundir import Here, Journal, as_line, join, span_record
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_timeline import Timeline
 from tests.timeline.layouts import one_line, us
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from tests.timeline.builder import RunBuilder
 
 NOW = 1_790_857_026_000_000_000
 """When every run begins, in epoch ns."""

@@ -1,7 +1,5 @@
 """Writes events as the tools do that the timeline reads: the same values in other bytes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Exports of files that were cut or damaged, and exports that are ended or have no room."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import resource

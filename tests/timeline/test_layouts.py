@@ -1,7 +1,5 @@
 """Whatever the layout of a trace and the size of a batch, every event arrives as it was."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from fractions import Fraction

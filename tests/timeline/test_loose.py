@@ -1,7 +1,5 @@
 """Traces that rlprof did not make: whose they are and when they were is guessed, and told."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

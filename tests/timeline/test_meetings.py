@@ -1,7 +1,5 @@
 """Collectives bring the clocks of hosts together, and are held against them where they may not."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What recording itself took, counters and trajectories stand on the timeline."""
 
-from __future__ import annotations
-
 import os
 import signal
 

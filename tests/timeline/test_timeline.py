@@ -1,7 +1,5 @@
 """Every trace and span of a run stands in one file on one clock, as a strict reader finds it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Tools that are installed like any other, and go wrong where and how their options say."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

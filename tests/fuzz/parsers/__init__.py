@@ -1,7 +1,5 @@
 """One file per parser, each with a `PARSER`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 

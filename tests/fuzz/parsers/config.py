@@ -1,7 +1,5 @@
 """The text of a config file: a Config, or a ConfigError of well-formed lines, and nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rlprof import ConfigError

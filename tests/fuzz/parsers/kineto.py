@@ -1,7 +1,5 @@
 """Kineto's raw trace, as the torch tool repairs it: a strict trace, or why there is none."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

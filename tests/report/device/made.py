@@ -1,7 +1,5 @@
 """Traces and runs with windows, made of a few events whose figures are known."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

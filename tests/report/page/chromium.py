@@ -1,7 +1,5 @@
 """Debian's headless Chromium, as `make env-chromium` unpacks it, driven through Node."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
