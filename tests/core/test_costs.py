@@ -1,4 +1,4 @@
-"""What a window costs: estimated by `rlprof plan`, and lessened under pressure."""
+"""What a window costs: estimated by `rlprof plan`, or read of an earlier run, and lessened."""
 
 import time
 
@@ -8,7 +8,9 @@ import pytest
 import rlprof
 from rlprof.config import check_config
 from rlprof_cli import _calibration, main
+from rlprof_cli._calibration import Calibration
 from tests.core.steps import train
+from tests.fakes import engines
 
 
 @pytest.fixture(name="use")
@@ -94,3 +96,116 @@ def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
 
     assert levels(prof) == [1, 0, 0]
     assert "the last stop took 61.0 s of limits.stop_timeout_s" in notes(prof)[1]
+
+
+PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
+
+
+@pytest.fixture(name="plan")
+def _plan(calls, monkeypatch, tmp_path, shell):
+    """Return a function that plans a config and returns what it says of costs, and stderr."""
+    cost = Calibration(slowdown=2.0, bytes_per_s=3e6, stop_per_s=5.0)
+    monkeypatch.setattr(_calibration, "known", lambda _: cost)
+    file = tmp_path / "p.yaml"
+
+    def run(*argv, text=PLAN, code=0):
+        file.write_text(text)
+        found, out, err = shell("plan", file, *argv)
+        assert found == code
+        return out.partition(">/\n\n")[2], err
+
+    return run
+
+
+def work(prof, steps):
+    for _ in prof.steps(steps):
+        with prof.phase("rollout"), prof.phase("inner"):
+            pass
+        with prof.phase("update"):
+            pass
+
+
+@pytest.fixture(name="earlier")
+def _earlier(config):
+    """Record one of three steps with `costly`; return the run folder."""
+    given = config(tool="costly", steps=[2], roles={"actor": {"phases": ["rollout"]}})
+    with rlprof.open(given) as prof:
+        work(prof, range(1, 4))
+    return prof.run_dir
+
+
+def test_a_length_that_was_given_is_named(plan):
+    """The bound is for that length, else for one second; how to learn more is named."""
+    usual, _ = plan()
+    said, _ = plan("--window-s", "0.1")
+
+    assert "a window of 1.0 s in which the tool has no pause" in " ".join(usual.split())
+    assert "--window-s S" in usual
+    assert "actor  costly  rollout  100 ms     2.0 x  300 kB  500 ms\n" in said
+    assert "an upper bound, for a window of 100 ms" in said
+    assert "--like RUN" in said
+    assert "--window-s" not in said
+
+
+@pytest.mark.slow
+def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
+    """Sizes and stops are what they were there, not estimated; and that is said."""
+    (capture,) = rlprof.read(earlier).captures
+    size = sum(artifact.size for artifact in capture.artifacts)
+
+    said, _ = plan("--like", earlier)
+
+    assert said.startswith(f"one window cost in {earlier}, by the median:\n")
+    (row,) = (line.split() for line in said.splitlines() if line.startswith("actor"))
+    assert row[:4] == ["actor", "costly", "rollout", "1"]
+    assert f"  {size} B  " in said
+    assert "upper bound" not in said
+
+
+@pytest.mark.slow
+def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
+    """A phase that it had and did not record is as long as it was there; inner ones open none."""
+    said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
+
+    there, _, bound = said.partition("one window costs at most, measured on this host:\n")
+    assert "rollout" in there
+    assert "update" in bound
+    assert "inner" not in said
+    assert "recorded none of these" in " ".join(bound.split())
+
+
+@pytest.mark.slow
+def test_what_the_run_cannot_tell_is_said_in_a_line(plan, earlier):
+    """Other options; another role, for which a reason stands where a table would; an engine."""
+    rlprof.register("engine", "motor", engines.Motor)
+
+    options, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
+    role, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
+    engine, _ = plan("--like", earlier, text="{steps: [1], roles: {rollout: {engine: motor}}}")
+
+    assert "costly was recorded with other options there" in options
+    assert role == f"no estimate of critic: {earlier} has no such window\n"
+    why = "not estimated (rlprof ls of an earlier run shows what one cost)"
+    assert engine == f"engine motor: {why}\n"
+
+
+@pytest.mark.parametrize("more", [(), ("--no-estimate",)])
+def test_a_run_that_is_not_there_is_told(more, tmp_path, plan):
+    """A path that is mistyped is never passed over, whatever else is asked."""
+    _, err = plan("--like", tmp_path / "nope", *more, code=1)
+
+    assert f"rlprof: {tmp_path}/nope: is not there" in err
+
+
+def test_measuring_is_said(plan, monkeypatch):
+    """A tool that nobody has measured here takes seconds: a line on stderr, but for `-q`."""
+    monkeypatch.setenv("RLPROF_QUIET", "0")  # so that what -q sets ends with the test
+    monkeypatch.setattr(_calibration, "known", lambda _: None)
+    monkeypatch.setattr(_calibration, "measured", lambda _: "it could not be measured")
+
+    _, err = plan()
+    _, bare = plan(text="{tool: bare, steps: [1], roles: {actor: {}}}")
+    _, quiet = plan("-q")
+
+    assert err == "measuring costly ...\n"
+    assert bare == quiet == ""

@@ -1,11 +1,25 @@
-"""What was written down of processes by others, and from time to time, as values."""
+"""Counters over time, and what else is written down of processes by others, as values."""
+
+import ctypes
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
+import pytest
 
 import rlprof
+from rlprof.config import Counters
 from rlprof.rundir import as_line
 from rlprof.types import Target
+from rlprof_live._nvml import open_devices
+from rlprof_live._sampler import Sampler
 from tests.core.test_reader import ACTOR, EPOCH, Folder, beginning, event
+from tests.fakes import engines
+from tests.waiting import wait_until
 
 ENGINE = Target("rollout", replica=1)
 
@@ -87,3 +101,119 @@ def test_devices_are_those_the_launcher_gave(config, monkeypatch):
 
     (process,) = rlprof.read(prof.run_dir).processes
     assert process.devices == (f"{process.here.host}/cuda:6",)
+
+
+FAST = Counters(every_s=0.001)
+
+
+def gauged(self, handle):
+    """Count the looks, as the `counters` of an engine's plugin."""
+    self.looks += 1
+    return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
+
+
+class Broken:
+    """One that raises."""
+
+    def counters(self, handle):
+        return {"use": handle["nothing"]}
+
+
+def lines(file):
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def sampled(file, rule, count, *engine):
+    """Let a sampler look until it has written *count* lines or ended; return lines and words."""
+    told = []
+    sampler = Sampler(file, rule, told.append)
+    if engine:
+        sampler.add(Target("rollout", replica=0), *engine)
+    wait_until(lambda: len(lines(file)) >= count or not sampler._thread.is_alive())
+    sampler.close()
+    return lines(file), told
+
+
+def test_a_process_has_its_memory_counted_and_an_engine_that_raises_is_not_asked_again(tmp_path):
+    """It is said once, and the process' own counters go on: the value is that of the kernel."""
+    found, told = sampled(tmp_path / "c.jsonl", FAST, 5, Broken, {})
+
+    now = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert told == ["counters of rollout replica 0: KeyError: 'nothing'"]
+    assert {tuple(line["values"]) for line in found} == {("rss_bytes",)}
+    assert 0.5 < found[0]["values"]["rss_bytes"] / now < 2
+    assert found[0]["mono"] < found[1]["mono"]
+
+
+def test_counters_end_at_their_bound(tmp_path):
+    """Not more than a line is written beyond it, and it is said."""
+    file = tmp_path / "c.jsonl"
+    found, told = sampled(file, Counters(every_s=0.001, bytes=300), 1000)
+
+    assert 300 < file.stat().st_size < 400
+    assert len(found) < 1000
+    assert told == ["counters end here: they fill counters.bytes (300)"]
+
+
+def looks(run_dir):
+    """Return what the counters say of the rollout."""
+    return [one for one in rlprof.read(run_dir).counters() if one.target.role == "rollout"]
+
+
+@pytest.mark.slow
+def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
+    """They are read as values, on the clock of the run; in a window more often."""
+    engines.register()
+    monkeypatch.setattr(engines.Motor, "counters", gauged, raising=False)
+    monkeypatch.setattr(engines.Motor, "looks", 0, raising=False)
+    roles = {"actor": {"tool": "none"}, "rollout": {"engine": "motor"}}
+    began = time.time_ns()
+    often = {"every_s": 60, "in_window_s": 0.001}
+    with rlprof.open(config(roles=roles, counters=often), role="actor") as prof:
+        prof.attach({"name": "engine 0", "use": 0.25})
+        prof.step(1)
+        with prof.phase("rollout"):
+            wait_until(lambda: len(looks(prof.run_dir)) > 5)
+
+    uses = looks(prof.run_dir)
+    assert {one.values["kv_cache_use"] for one in uses} == {0.25}
+    numbers = [one.values["requests_running"] for one in uses]
+    assert numbers == list(range(1, len(uses) + 1))  # one instance of the plugin is asked
+    first = next(iter(rlprof.read(prof.run_dir).counters()))
+    assert began - 10**9 < first.time_ns < time.time_ns()
+
+
+def test_devices_are_those_the_process_sees(monkeypatch):
+    """They are numbered as the process numbers them; what one does not tell is left out."""
+    fake = SimpleNamespace(
+        NVMLError=KeyError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 8,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetHandleByUUID=len,
+        nvmlDeviceGetUtilizationRates=lambda number: SimpleNamespace(gpu=10 * number),
+        nvmlDeviceGetMemoryInfo=lambda number: SimpleNamespace(used=number * 1000),
+        nvmlDeviceGetPowerUsage={}.__getitem__,  # which raises
+    )
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6,GPU-")
+
+    read = open_devices()
+
+    assert read() == {
+        "device0_busy": 0.6, "device0_memory_bytes": 6000,
+        "device1_busy": 0.4, "device1_memory_bytes": 4000,
+    }  # fmt: skip
+
+
+def test_without_a_driver_there_are_no_devices(monkeypatch):
+    """The package is not even imported."""
+
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+
+    assert open_devices() is None

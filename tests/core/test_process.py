@@ -1,4 +1,4 @@
-"""Who a process is, and whether it still lives."""
+"""Who a process is, whether it still lives, and what the wall clock said at a monotonic time."""
 
 import json
 import os
@@ -7,11 +7,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rlprof.rundir import Here, is_alive
+from rlprof.rundir import Here, _process, is_alive, read_clock
+from rlprof.types import Clock
+from rlprof_run import clock_at
 
 SAY = """
 import attrs, json, sys
@@ -67,3 +72,84 @@ def test_a_name_like_the_files_own_syntax_confuses_nobody():
         comm.write_text(name)
 
     assert before == named
+
+
+EPOCH = 1_790_857_026_000_000_000
+SECOND = 1_000_000_000
+PROPERTY = settings(max_examples=200, deadline=None)
+
+AT_0 = Clock(EPOCH, 0, 10)
+STEPPED = Clock(EPOCH + 70 * SECOND, 10 * SECOND, 30)
+STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
+
+
+@pytest.mark.parametrize(("stepped", "gain_s"), [(STEPPED, 60), (STEPPED_BACK, -60)])
+def test_a_step_is_not_interpolated(stepped, gain_s):
+    """Where the wall clock was set the nearer pair counts, and the bound says how far off it is."""
+    before = clock_at([AT_0, stepped], 4 * SECOND)
+    after = clock_at([AT_0, stepped], 6 * SECOND)
+
+    assert before == (EPOCH + 4 * SECOND, 60 * SECOND + 30)
+    assert (EPOCH + (6 + gain_s) * SECOND, 60 * SECOND + 30) == after
+
+
+@st.composite
+def drifting_clocks(draw):
+    """Draw pairs of clocks that drift, another way between any two pairs, and the true clock."""
+    spans = draw(st.lists(st.integers(10**6, 100 * SECOND), min_size=1, max_size=6))
+    rates = draw(st.lists(st.integers(-499, 499), min_size=len(spans), max_size=len(spans)))
+    start = draw(st.integers(0, 10**15))
+    knots, offsets = [start], [EPOCH]
+    for span, rate in zip(spans, rates, strict=True):
+        knots.append(knots[-1] + span)
+        offsets.append(offsets[-1] + span * rate // 1_000_000)
+
+    def truth(at: int) -> int:
+        index = max(0, sum(knot <= at for knot in knots[:-1]) - 1)
+        return at + offsets[index] + (at - knots[index]) * rates[index] // 1_000_000
+
+    return [misread(draw, knot, truth) for knot in knots], truth
+
+
+@st.composite
+def stepped_clocks(draw):
+    """Draw two pairs of clocks, one of which was set somewhere in between, and the true clock."""
+    at = draw(st.integers(10_000, 10 * SECOND - 10_000))  # not while a pair is read
+    by = draw(st.integers(-1000 * SECOND, 1000 * SECOND) | st.integers(-(10**7), 10**7))
+
+    def truth(now: int) -> int:
+        return now + EPOCH + (by if now >= at else 0)
+
+    return [misread(draw, knot, truth) for knot in (0, 10 * SECOND)], truth
+
+
+def misread(draw, at, truth):
+    """Read both clocks with a pause between them, as a thread put aside does."""
+    bound = draw(st.integers(10, 10_000))
+    return Clock(truth(at + draw(st.integers(-bound // 2, bound // 2))), at, bound)
+
+
+@pytest.mark.slow
+@given(drifting_clocks() | stepped_clocks(), st.data())
+@PROPERTY
+def test_the_truth_lies_within_the_bound(clocks, data):
+    """Whatever the drift below 500 ppm, whenever a step: the error is no larger than was said."""
+    pairs, truth = clocks
+    reach = 100 * SECOND if len(pairs) > 2 else 0
+    low, high = pairs[0].monotonic_ns - reach, pairs[-1].monotonic_ns + reach
+    at = data.draw(st.integers(low, high) | st.sampled_from([pair.monotonic_ns for pair in pairs]))
+
+    found, bound = clock_at(pairs, at)
+
+    assert bound >= abs(truth(at) - found)
+
+
+def test_the_tightest_of_three_readings_counts(monkeypatch):
+    """A thread put aside between the two clocks spoils one reading, not the pair."""
+    monotonic, realtime = iter([0, 900, 1000, 1010, 2000, 2300]), iter([1, 2, 3])
+    fake = SimpleNamespace(monotonic_ns=lambda: next(monotonic), time_ns=lambda: next(realtime))
+    monkeypatch.setattr(_process, "time", fake)
+
+    pair = read_clock()
+
+    assert Clock(realtime_ns=2, monotonic_ns=1005, bound_ns=10) == pair

@@ -1,5 +1,7 @@
-"""A driver and its actors on real Ray: the windows of the config are recorded on all of them."""
+"""A driver and its actors on real Ray: the config's windows on all of them, and what is written."""
 
+import json
+import shutil
 import subprocess
 import sys
 
@@ -8,10 +10,14 @@ import yaml
 
 import rlprof
 import rlprof_ray
+from rlprof_run import find_runs
+from tests.docs import pages
 from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
-from tests.ray_fleet.conftest import own_spans, rows, train
+from tests.ray_fleet.conftest import ROOT, own_spans, rows, train
 from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.faults import bare
+from tests.ray_fleet.test_machines import Astray
+from tests.ray_fleet.test_requests import ask
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -189,3 +195,47 @@ def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
     assert run.problems == run.missing == ()
     names = {"2/update actor 0/1 whole", "2/score reward 0/2 whole", "2/score reward 1/2 whole"}
     assert set(rows(fleet)) == names
+
+
+def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
+    """Members dead, busy, with another clock, a node's own folder: the table has it all."""
+    nodes = {"node_dir": str(tmp_path / "nodes")}
+    actors = [spawn(Trainer), spawn(Astray, 3), spawn(Trainer)]
+    with rlprof_ray.Fleet(config(steps=[2], fleet=nodes)) as fleet:
+        fleet.name_calls()
+        fleet.attach(actor=actors)
+        ray.get(actors[2].update.remote(0))
+        actors[0].die.remote()
+        for step in fleet.steps((1, 2)):
+            busy = actors[2].update.remote(step, 1.0)
+            with fleet.phase("update"):
+                ray.get(actors[1].update.remote(step, 0.3))
+            ray.get(busy)
+        ask(fleet, ranks=(0,))
+        train(ray, fleet, [], (3,))
+    written: dict[str, set[str]] = {}
+    (own,) = fleet.run_dir.glob("manifest/driver-*.jsonl")
+    (collected,) = fleet.run_dir.glob("manifest/+collect-*.jsonl")
+    for line in map(json.loads, (own.read_text() + collected.read_text()).splitlines()):
+        written.setdefault(line["event"], set()).update(set(line) - {"event", "mono", "of"})
+    page = pages.PAGES["docs/manifest.md"]
+    part = pages.section(page, "What a fleet's driver says of its members")
+    table = {row[0].strip("`"): set(pages.words(row[1])) for row in pages.rows(part)}
+
+    events = ("attached", "clock_offset", "late", "missed", "elsewhere", "collected", "calls")
+    assert table == {event: written[event] for event in events}
+
+
+def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
+    """Ray is started by the program itself; torch records both actors in step 2."""
+    for file in (ROOT / "examples/ray_loop").iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path)
+    argv, env = [sys.executable, "train.py"], environment() | {"RAY_AUTH_MODE": "disabled"}
+
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    (run,) = find_runs(tmp_path / "outputs/profile")
+    told = [f"{one.window.id} {one.target} {one.state}" for one in rlprof.read(run).captures]
+    assert told == [f"2/update_actor actor {rank}/2 whole" for rank in (0, 1)]
