@@ -14,16 +14,21 @@ from tests.core.steps import train as take
 from tests.waiting import wait_until
 
 
-def ask(prof, **wanted):
-    """Leave a request and wait until the helper thread has answered it."""
+def asked(prof, **wanted):
+    """Leave a request, wait until the helper thread has answered it; return the answers."""
     request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
     control.write(prof.run_dir, request)
 
     def answers():
-        prof.scribe._wake.set()
+        prof.scribe.hurry()
         return [a for a in rlprof.read(prof.run_dir).answers if a.id == request.id]
 
-    return wait_until(answers, "an answer")[0]
+    wait_until(answers, "an answer")
+    return answers()
+
+
+def ask(prof, **wanted):
+    return asked(prof, **wanted)[0]
 
 
 def train(prof, steps=range(3)):

@@ -2,6 +2,9 @@
 
 import pytest
 
+from tests.faults.told import NOTHING, rows
+
+WHOLE = rows(["faulty"], "faulty", ["whole"] * 3)
 ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["update"]}}}
 
 
@@ -77,11 +80,8 @@ if __name__ == "__main__":
     told = lab.both(script, model="floats", env={"RLPROF_RUN_ID": "family"}, **ROLES)
 
     assert "state child code 3" in told.real.states
-    assert sorted(told.captures) == sorted(
-        2 * [f"{step}/update faulty whole" for step in (1, 2, 3)]
-    )
-    assert told.processes == ["actor 0/1 ended", "critic 0/1 ended"]
-    assert told.notes == told.problems == told.log == []
+    assert sorted(told.captures) == sorted(2 * WHOLE)
+    told.assert_tells(told.captures, "actor 0/1 ended", "critic 0/1 ended", **NOTHING)
 
 
 # failures.md: children
@@ -102,7 +102,5 @@ if __name__ == "__main__":
 """
     told = lab.both(script, model="floats", **ROLES)
 
-    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
-    assert told.processes == ["critic 0/1 ended"]
-    assert told.problems == ["actor 0/1 is missing"]
-    assert told.notes == told.log == []
+    problems = {"problems": ["actor 0/1 is missing"]}
+    told.assert_tells(WHOLE, "critic 0/1 ended", **NOTHING | problems)

@@ -2,6 +2,8 @@
 
 import shutil
 
+import pytest
+
 from tests.faults import disks, processes
 from tests.faults.harness import TRAIN
 from tests.faults.told import Told, rows
@@ -26,26 +28,17 @@ with open_session() as prof:
 
 
 # failures.md: disk-full
-def test_a_disk_that_is_full_for_a_while_loses_nothing(lab):
-    """What the manifest could not take waits, and is there once there is room again."""
-    told = lab.both(LIMITED.format(until=4))
-
-    assert told.captures == [f"{step}/update faulty whole" for step in (1, 2, 3)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == told.problems == []
-    assert len([line for line in told.log if "File too large" in line]) == 1
-
-
-# failures.md: disk-full
-def test_a_disk_that_stays_full_keeps_what_it_has(lab):
-    """The windows before are whole; the line that did not fit is said to be cut."""
-    told = lab.both(LIMITED.format(until=6), tool="torch")  # there is no step 6
+@pytest.mark.parametrize(("tool", "until"), [("faulty", 4), ("torch", 6)])  # there is no step 6
+def test_a_disk_that_is_full_keeps_what_it_has_and_takes_the_rest_later(lab, tool, until):
+    """What the manifest could not take waits; if it never can, the line that was cut is named."""
+    told = lab.both(LIMITED.format(until=until), tool=tool)
 
     (manifest,) = (told.run.path / "manifest").iterdir()
-    assert told.captures == ["1/update torch whole"]
-    assert told.processes == ["actor 0/1 died"]
-    assert told.notes == []
-    assert told.problems == [f"manifest/{manifest.name}: 1 cut line skipped"]
+    whole, cut = rows([tool], tool, ["whole"] * 3), f"manifest/{manifest.name}: 1 cut line"
+    if until == 4:
+        told.assert_tells(whole, notes=[], problems=[])
+    else:
+        told.assert_tells(whole[:1], "actor 0/1 died", notes=[], problems=[f"{cut} skipped"])
     assert len([line for line in told.log if "File too large" in line]) == 1
 
 
@@ -68,10 +61,8 @@ os.unlink(filler)
         told = lab.both(script, tool="faulty", env={"FAULTS_DISK": str(lab.scratch)})
 
     reason = "OSError: [Errno 28] No space left on device"
-    assert told.captures == rows(["faulty"], "faulty", ["whole", "failed", "failed"])
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_tells(rows(["faulty"], "faulty", ["whole", "failed", "failed"]), problems=[])
     assert {f"{step}/update faulty: prepare: {reason}" for step in (2, 3)} <= set(told.notes)
-    assert told.problems == []
     assert told.log.count(f"faulty.prepare: {reason}") == 1
 
 
@@ -104,11 +95,9 @@ def test_a_scratch_folder_removed_in_mid_run(lab):
 
     told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.scratch)})
 
-    assert told.captures == rows(["torch"], "torch", ["whole", "failed", "whole"])
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_tells(rows(["torch"], "torch", ["whole", "failed", "whole"]), problems=[])
     assert any("No such file or directory: 'SCRATCH" in note for note in told.notes)
     assert {"2/update"} == {note.split()[0] for note in told.notes}
-    assert told.problems == []
     assert len([line for line in told.log if line.startswith("torch.export: ")]) == 1
 
 

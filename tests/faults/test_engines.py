@@ -49,8 +49,7 @@ def test_a_hook_of_an_engine_that_raises_spoils_its_own_capture(lab, hook):
     told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook))
 
     error = f"RuntimeError: {hook} went wrong"
-    assert told.captures == rows(RAISES[hook])
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_tells(rows(RAISES[hook]))
     assert any(error in note for note in told.notes)
     assert {note.split()[1] for note in told.notes} == {"moody:"}
     assert len(told.log) == 1
@@ -62,8 +61,7 @@ def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab):
     """The step goes on after the hook's time; the engine serves, and is not asked to record."""
     told = lab.both(TRAIN.format(also=""), model="floats", **given(hook="stop", how="sleep"))
 
-    assert told.captures == rows(["whole", "failed", "failed"])
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_tells(rows(["whole", "failed", "failed"]))
     assert any(f"stop_timeout_s {LIMITS['stop_timeout_s']}" in line for line in told.notes)
     assert len(told.log) == 1
     assert told.log[0].startswith("moody.stop: ")
@@ -98,8 +96,7 @@ engine.close()
 """
     told = lab.both(script, model="floats", **given("mini"))
 
-    assert told.captures == rows(["whole", "failed", "whole"], "mini")
-    assert told.processes == ["actor 0/1 ended"]
+    told.assert_tells(rows(["whole", "failed", "whole"], "mini"))
     assert {"2/rollout"} == {note.split()[0] for note in told.notes}
     assert any("the engine is gone" in note for note in told.notes)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.harness import SETTLED
-from tests.faults.told import rows
+from tests.faults.told import NOTHING, rows
 from tests.waiting import wait_until
 
 LIMITS = {
@@ -33,11 +33,10 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
 
     limit = f"{hook}_timeout_s"
     late = f"{hook} was not answered within {limit} {LIMITS[limit]}"
-    assert told.captures == rows(["torch", "anywhere"], "anywhere", GIVEN_UP[hook])
-    assert told.processes == ["actor 0/1 ended"]
+    log = [f"anywhere.{hook}: CaptureError: {late}; anywhere is not used again"]
+    told.assert_tells(rows(["torch", "anywhere"], "anywhere", GIVEN_UP[hook]), log=log)
     assert [note for note in told.notes if late not in note] == []
     assert told.notes[-1] == f"3/update anywhere: start: not started: {late}"
-    assert told.log == [f"anywhere.{hook}: CaptureError: {late}; anywhere is not used again"]
 
 
 # failures.md: not-returned
@@ -49,9 +48,7 @@ def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):
 
     told = lab.both(script, tool=tool, tools=broken, limits=LIMITS, cut=1, act=kill(lab))
 
-    assert told.captures == [f"1/update {tool} whole", f"2/update {tool} lost"]
-    assert told.processes == ["actor 0/1 died"]
-    assert told.notes == told.problems == told.log == []
+    told.assert_tells(rows([tool], tool, ["whole", "lost"]), "actor 0/1 died", **NOTHING)
 
 
 # failures.md: not-returned
@@ -66,14 +63,9 @@ def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
         act=kill(lab, "has not returned"),
     )  # fmt: skip
 
-    assert told.captures == [
-        "1/update torch whole",
-        f"1/update {tool} whole",
-        "2/update torch lost",
-        f"2/update {tool} failed",
-    ]
-    assert told.processes == ["actor 0/1 died"]
-    assert told.problems == []
+    whole = ["1/update torch whole", f"1/update {tool} whole"]
+    cut = ["2/update torch lost", f"2/update {tool} failed"]
+    told.assert_tells([*whole, *cut], "actor 0/1 died", problems=[])
     for said, who in (
         (told.notes, f"2/update {tool}: {hook}: "),
         (told.log, f"{tool}.{hook} hangs: "),
@@ -95,8 +87,7 @@ def test_a_configure_that_nobody_can_cut_holds_the_opening(lab, how, logged, sai
         script, tool="faulty", tools=broken, limits=LIMITS, cut=0, act=kill(lab, logged)
     )
 
-    assert told.captures == []
-    assert told.processes == ["actor 0/1 died"]
+    told.assert_tells([], "actor 0/1 died")
     (problem,) = told.problems
     assert problem.startswith(f"actor 0/1: faulty: configure: {said}")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.harness import TRAIN
-from tests.faults.told import Told, captures
+from tests.faults.told import Told, captures, rows
 
 WHOLE = [f"{step}/update torch whole" for step in (1, 2, 3)]
 NAMED = {"RLPROF_RUN_ID": "experiment"}
@@ -61,11 +61,8 @@ with open_session() as prof:
     told = lab.both(script, tool="torch")
 
     reason = "the window 2/update was still open"
-    assert told.captures == ["1/update torch whole", "2/update torch whole"]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes == []
-    assert told.problems == [f"step 3 was skipped: {reason}"]
-    assert told.log == [f"skipped: step 3: {reason}"]
+    said = {"problems": [f"step 3 was skipped: {reason}"], "log": [f"skipped: step 3: {reason}"]}
+    told.assert_tells(WHOLE[:2], notes=[], **said)
 
 
 # failures.md: attempts
@@ -102,43 +99,29 @@ with open_session() as prof:
     train(prof, steps=(3, 4, 5), model=model)
 sys.exit(3)
 """
-LEFT_THERE = IN_STEP_2.format(
-    calls="phase.__enter__(); run(lambda: phase.__exit__(None, None, None))"
-)
-
-
-# failures.md: all-whole
-def test_a_phase_that_another_thread_leaves(lab):
-    """A tool that may be stopped anywhere is stopped there; the next window is recorded."""
-    told = lab.both(LEFT_THERE, tool="torch")
-
-    told.assert_all_whole("torch")
-
-
+ALL = ["whole"] * 3
+THERE = "phase.__enter__(); run(lambda: phase.__exit__(None, None, None))"
+HERE = "run(phase.__enter__); phase.__exit__(None, None, None)"
 LATE = "closed late: it ended on another thread than it began on"
 LOST = "stop: CaptureError: was stopped on another thread"
 PLACES = {
-    "left there": (LEFT_THERE, ["whole", "whole", "whole"], LATE),
-    "left here": (
-        IN_STEP_2.format(calls="run(phase.__enter__); phase.__exit__(None, None, None)"),
-        ["whole", "failed", "whole"],
-        LOST,
-    ),
-    "never left": (IN_STEP_2.format(calls="run(phase.__enter__)"), ["whole", "failed"], LOST),
+    "left there": (THERE, ALL, LATE),
+    "left there by a tool of the process": (THERE, ALL, ""),
+    "left here": (HERE, ["whole", "failed", "whole"], LOST),
+    "never left": ("run(phase.__enter__)", ["whole", "failed"], LOST),
 }
 """What happens to a phase that a thread has entered → what becomes of the windows, and the note."""
 
 
-# failures.md: closed-late
+# failures.md: closed-late, all-whole
 @pytest.mark.parametrize("name", PLACES)
 def test_a_tool_of_a_thread_is_stopped_where_that_comes_by(lab, name):
     """A note says that its window closed late, or was lost because its thread never came."""
-    script, states, why = PLACES[name]
+    calls, states, why = PLACES[name]
 
-    told = lab.both(script, tool="torch", **ON_A_THREAD)
+    told = lab.both(IN_STEP_2.format(calls=calls), tool="torch", **(ON_A_THREAD if why else {}))
 
     assert told.real.code == 3
-    assert told.captures == [f"{step}/update torch {state}" for step, state in enumerate(states, 1)]
-    assert told.processes == ["actor 0/1 ended"]
-    assert told.notes[0].startswith(f"2/update torch: {why}")
-    assert (len(told.notes), told.problems, told.log) == (1, [], []) or why is LOST
+    told.assert_tells(rows(["torch"], "torch", states))
+    assert not why or told.notes[0].startswith(f"2/update torch: {why}")
+    assert (len(told.notes), told.problems, told.log) == (bool(why), [], []) or why is LOST

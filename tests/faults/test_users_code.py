@@ -118,7 +118,6 @@ def test_an_end_in_a_window(lab, name):
     died = captures is CUT
     early = "" if died else "closed early: the session was closed"
     assert told.real.code == code
-    assert told.captures == captures
-    assert told.processes == ["actor 0/1 " + ("died" if died else "ended")]
+    process = "actor 0/1 died" if died else "actor 0/1 ended"
+    told.assert_tells(captures, process, problems=[], log=[])
     assert [note for note in told.notes if early not in note] == []
-    assert told.problems == told.log == []

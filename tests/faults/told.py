@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tests.faults.harness import Lab
 
 
+NOTHING = {"notes": [], "problems": [], "log": []}
+
+
 @attrs.frozen
 class Ended:
     code: int
@@ -49,11 +52,15 @@ class Told:
             if self.lab.keeps_scratch:
                 assert_raw_data_kept(run)
 
+    def assert_tells(self, captures, *processes: str, **said) -> None:
+        """Compare captures, processes (that of the actor has ended), notes, problems and log."""
+        expected = {"captures": captures, "processes": [*processes] or ["actor 0/1 ended"], **said}
+        found = {name: getattr(self, name) for name in expected}
+        assert found == expected, f"{found} is not {expected}"
+
     def assert_all_whole(self, tool: str) -> None:
         """Each window is whole by *tool*, the process has ended, and nothing is said of either."""
-        assert self.captures == [f"{step}/update {tool} whole" for step in (1, 2, 3)]
-        assert self.processes == ["actor 0/1 ended"]
-        assert self.notes == self.problems == self.log == []
+        self.assert_tells(rows([tool], tool, ["whole"] * 3), **NOTHING)
 
     @property
     def runs(self):

@@ -27,10 +27,12 @@ KEPT = (Trainer, AsyncTrainer)
 """Classes whose actors serve one test after another; nothing but a session is left in them."""
 IDLE = defaultdict(list)
 """Actors that earlier tests have let go, by class and threads: a new one takes seconds."""
+ACTOR = {"ranks": "all", "phases": ["update"]}
+ROLES = {"actor": ACTOR, "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
 CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
-    "roles": {"actor": {"ranks": "all", "phases": ["update"]}},
+    "roles": {"actor": ACTOR},
     "limits": {"start_timeout_s": 60},  # CI's machine is busy with another lane
 }
 

@@ -16,6 +16,7 @@ from ray import shutdown
 
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
+from tests.waiting import wait_until
 
 LOCAL = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": 80 << 20}
 NAMESPACE = "faults"
@@ -58,10 +59,18 @@ def actors(spec):
     return [make.options(name=name).remote(rank) for rank, name in enumerate(spec["names"])]
 
 
+def written(config, event) -> int:
+    """Count the lines of an event that the two actors have written, one for each window."""
+    folder = Path(config.get("fleet", {}).get("node_dir") or config["run_dir"])
+    files = folder.rglob("manifest/actor-*.jsonl")
+    return sum(one.read_text().count(f'"event":"{event}"') for one in files)
+
+
 def main() -> None:
     """Train three steps as the test wants it, and end."""
     spec = json.loads(sys.argv[1])
     how, where = spec["end"], spec["where"]
+    windows = 2 * len(spec["config"]["steps"])
     connect(spec["address"])
     trained = actors(spec)
     fleet = rlprof_ray.Fleet(spec["config"])
@@ -72,15 +81,12 @@ def main() -> None:
             with fleet.phase("update"):
                 say(total=ray.get([one.update.remote(step, 0.1) for one in trained]))
                 if (step, where) == (3, "in"):
-                    time.sleep(0.5)
+                    wait_until(lambda: written(spec["config"], "started") == windows)
                     end(how)
                     break
         if where == "after":
             fleet.session.scribe.flush()
-            given = spec["config"]
-            folder = Path(given.get("fleet", {}).get("node_dir") or given["run_dir"])
-            while sum('"exported"' in one.read_text() for one in folder.rglob("actor-*.jsonl")) < 2:
-                time.sleep(0.1)
+            wait_until(lambda: written(spec["config"], "exported") == windows)
             end(how)
         began = time.monotonic()
     if spec["with"]:

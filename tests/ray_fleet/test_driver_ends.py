@@ -31,11 +31,12 @@ def members(run):
 
 
 # failures.md: driver-ended
-def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, config):
-    """They stop by themselves, export, and train on for whoever comes next."""
-    done = drive(
-        config(limits=LIMITS), address=address(ray), end="killed", where="in", detached=True
-    )
+@pytest.mark.parametrize(("tool", "late"), [("stacks", ""), ("bound", " closed late: ")])
+def test_a_killed_driver_leaves_no_session_open_in_detached_actors(ray, config, tool, late):
+    """They stop by themselves, on the thread that the tool needs, export, and train on."""
+    given = config(tool=tool, limits=LIMITS)
+
+    done = drive(given, address=address(ray), end="killed", where="in", detached=True)
     wait_until(lambda: members(done.run) == ["ended", "ended"])
     trained = [ray.get_actor(name, namespace=NAMESPACE) for name in done.names]
     following = ray.get([one.update.remote(4) for one in trained])
@@ -45,26 +46,11 @@ def test_a_driver_that_is_killed_leaves_no_session_open_in_detached_actors(ray, 
     assert done.code == -9
     assert bare((0, 1), STEPS) == done.totals
     assert bare((0, 1), (*STEPS, 4))[-1] == following
-    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
-    early = {name for name, words in told(done.run).items() if "its driver has ended" in words}
-    assert early == set(OPEN)
-
-
-# failures.md: driver-ended
-def test_a_tool_of_the_thread_is_stopped_there_when_the_driver_is_gone(ray, config):
-    """The actor calls itself, for a tool that cannot be stopped on another thread."""
-    given = config(tool="bound", steps=[3], limits=LIMITS)
-
-    done = drive(given, address=address(ray), end="killed", where="in", detached=True)
-    wait_until(lambda: members(done.run) == ["ended", "ended"])
-    for name in done.names:
-        ray.kill(ray.get_actor(name, namespace=NAMESPACE))
-
-    assert bare((0, 1), STEPS) == done.totals
     found = told(done.run)
-    assert set(OPEN) == set(found)
-    for words in found.values():
-        assert words.startswith("whole: closed early: its driver has ended closed late: ")
+    assert dict.fromkeys(WINDOWS, "whole") == states(done.run)
+    assert {name for name, words in found.items() if "its driver has ended" in words} == set(OPEN)
+    for name in OPEN:
+        assert found[name].startswith(f"whole: closed early: its driver has ended{late}")
 
 
 # failures.md: ray-gone
@@ -141,12 +127,11 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
     make = ray.remote(num_cpus=0, lifetime="detached")(Trainer)
     actors = [make.options(name=name, namespace=NAMESPACE).remote(rank)
               for rank, name in enumerate(names)]  # fmt: skip
-    place = ray.get_runtime_context().gcs_address
 
     with rlprof_ray.Fleet(config(steps=[2, 12], limits=LIMITS)) as fleet:
         fleet.attach(actor=actors)
         out = train(ray, fleet, actors, (1, 2))
-        second = drive(config(limits=LIMITS), address=place, find=names)
+        second = drive(config(limits=LIMITS), address=address(ray), find=names)
         out += train(ray, fleet, actors, (11, 12))
     for actor in actors:
         ray.kill(actor)

@@ -13,14 +13,13 @@ import rlprof
 import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.conftest import ROLES
 from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, answers, bare, states, told
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
 STEPS = (1, 2, 3)
-ACTOR = {"ranks": "all", "phases": ["update"]}
-BOTH = {"actor": ACTOR, "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
 
 
 @attrs.frozen
@@ -95,7 +94,7 @@ def test_a_replica_goes_wrong(ray, spawn, config, fault):
     actors = [spawn(Trainer, rank) for rank in (0, 1)]
     servers = [spawn(Server), spawn(Server, fault)]
 
-    trained = train(ray, config(roles=BOTH, limits=LIMITS), actors, servers)
+    trained = train(ray, config(roles=ROLES, limits=LIMITS), actors, servers)
 
     assert bare((0, 1), STEPS) == trained.out
     assert trained.longest < LIMITS["start_timeout_s"] + LIMITS["stop_timeout_s"] + SLACK_S
@@ -200,7 +199,7 @@ def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
 def test_what_a_replica_raises_comes_to_the_driver(ray, spawn, config):
     """At the next thing it tells the fleet; other members have recorded their window."""
     servers = [spawn(Server), spawn(Server, "raises in start")]
-    given = config(roles={"rollout": BOTH["rollout"]}, strict=True, limits=LIMITS)
+    given = config(roles={"rollout": ROLES["rollout"]}, strict=True, limits=LIMITS)
 
     fleet = rlprof_ray.Fleet(given)
     fleet.attach(rollout=[Replica(one, via="actor:engine") for one in servers])

@@ -11,13 +11,13 @@ import yaml
 import rlprof
 import rlprof_ray
 from rlprof_run import find_runs
+from tests.core.test_on_demand import asked
 from tests.docs import pages
 from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
 from tests.ray_fleet.conftest import ROOT, own_spans, rows, train
 from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.faults import bare
 from tests.ray_fleet.test_machines import Astray
-from tests.ray_fleet.test_requests import ask
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -211,7 +211,7 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
             with fleet.phase("update"):
                 ray.get(actors[1].update.remote(step, 0.3))
             ray.get(busy)
-        ask(fleet, ranks=(0,))
+        asked(fleet.session, ranks=(0,))
         train(ray, fleet, [], (3,))
     written: dict[str, set[str]] = {}
     (own,) = fleet.run_dir.glob("manifest/driver-*.jsonl")

@@ -15,15 +15,10 @@ from rlprof_ray import Replica
 from tests.fakes import engines
 from tests.ray_fleet import faults
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import ROLES, rows
 from tests.ray_fleet.faults import LIMITS, bare, states
 
 pytestmark = pytest.mark.slow
-
-ROLES = {
-    "actor": {"ranks": "all", "phases": ["update"]},
-    "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]},
-}
 
 
 class Server(faults.Server):
@@ -78,17 +73,12 @@ def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
     assert states(fleet.run_dir) == {f"{step}/{name}": "whole" for step in (2, 3) for name in names}
 
 
-class Still(Server):
-    """It has no engine to start: windows on it fail."""
-
-    def __init__(self):
-        self.engine = None
-
-
 def test_ranks_are_global_and_choose_replicas(spawn, config, trained):
     """With two GPUs a replica, rank 2 is in the second one, and rank 5 in the third."""
     rollout = {"ranks": [2, 5], "engine": "mini", "phases": ["rollout"]}
-    replicas = [Replica(spawn(Still), "actor:engine", coordinates={"tp": 2}) for _ in range(3)]
+    replicas = [
+        Replica(spawn(faults.Server), "actor:engine", coordinates={"tp": 2}) for _ in range(3)
+    ]
 
     given = config(steps=[1], roles={"rollout": rollout})
     fleet, _ = trained(given, None, (1,), [], rollout=replicas)
@@ -110,9 +100,6 @@ def test_each_replica_is_launched_with_a_folder_of_its_own(tmp_path):
 
 
 # What attach takes, and what it says of the rest: before the run, naming the role
-
-
-ACTOR = {"actor": {"ranks": "all", "phases": ["update"]}}
 
 
 class AsyncServer(Server):
@@ -160,16 +147,20 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
                 fleet.attach(**given)
 
 
-def test_replicas_of_a_role_that_is_not_asked_for_are_left_out(spawn, config, trained, caplog):
-    """A config that records trainers alone runs the same program, and the log says what is not."""
+def test_a_role_that_is_not_in_the_config_is_left_out_and_named_once(
+    spawn, config, trained, caplog
+):
+    """A config that records trainers alone runs the same program; a misspelt name is seen."""
     replica = Replica(spawn(Server), via="actor:engine")
 
     with caplog.at_level(logging.WARNING, "rlprof"):
-        given = config(steps=[1], roles=ACTOR)
-        fleet, _ = trained(given, [spawn(Trainer)], (1,), rollout=[replica])
+        fleet, _ = trained(config(steps=[1]), [spawn(Trainer)], (1,), rollout=[replica])
+        found = [fleet.launch("aktor", rank) for rank in (0, 1)]
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]
     assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
+    assert found == [rlprof.Launch()] * 2
+    assert caplog.text.count("launch: role 'aktor' is not in the config (there: actor)") == 1
 
 
 # failures.md: engine-attribute
@@ -211,16 +202,6 @@ def test_an_engine_is_reached_at_its_address(config, trained):
     (artifact,) = capture.artifacts
     assert (str(capture.target), capture.target.world_size) == ("rollout replica 0", 2)
     assert (fleet.run_dir / artifact.path).read_text() == f"{address['name']} 2/rollout"
-
-
-def test_a_role_that_is_not_in_the_config_is_named_once_at_launch(config, caplog):
-    """A process of it needs nothing; a misspelt name would go unseen."""
-    with caplog.at_level(logging.WARNING, "rlprof"):
-        with rlprof_ray.Fleet(config(steps=[1], roles=ACTOR)) as fleet:
-            found = [fleet.launch("aktor", rank) for rank in (0, 1)]
-
-    assert found == [rlprof.Launch()] * 2
-    assert caplog.text.count("launch: role 'aktor' is not in the config (there: actor)") == 1
 
 
 def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):

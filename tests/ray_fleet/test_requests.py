@@ -6,28 +6,15 @@ import pytest
 
 import rlprof
 import rlprof_ray
-from rlprof import control
 from rlprof_cli import main
 from rlprof_ray import Replica
+from tests.core.test_on_demand import asked
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows, train
-from tests.ray_fleet.test_replicas import ROLES, Server
+from tests.ray_fleet.conftest import ROLES, rows, train
+from tests.ray_fleet.test_replicas import Server
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
-
-
-def ask(fleet, **wanted):
-    """Leave a request and wait until the driver has answered it for all who are meant."""
-    request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
-    control.write(fleet.run_dir, request)
-
-    def answers():
-        fleet.session.scribe.hurry()
-        return [one for one in rlprof.read(fleet.run_dir).answers if one.id == request.id]
-
-    wait_until(answers)
-    return answers()
 
 
 def follow(ray, fleet, actors, servers, *argv):
@@ -51,7 +38,7 @@ def test_members_record_what_the_run_is_asked(ray, spawn, config):
     with rlprof_ray.Fleet(config(steps="none", roles={"actor": {}})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, range(2))
-        answers = ask(fleet, ranks=(0, 2), next=2)
+        answers = asked(fleet.session, ranks=(0, 2), next=2)
         train(ray, fleet, actors, range(2, 6))
 
     run = rlprof.read(fleet.run_dir)
@@ -72,7 +59,7 @@ def test_a_request_may_name_another_role_and_other_options(ray, spawn, config):
     with rlprof_ray.Fleet(config(steps=[1])) as fleet:
         fleet.attach(actor=[actor], critic=[critic])
         train(ray, fleet, [actor, critic], (1,))
-        ask(fleet, role="critic", options={"stacks": {"hz": 20}})
+        asked(fleet.session, role="critic", options={"stacks": {"hz": 20}})
         train(ray, fleet, [actor, critic], (2,))
 
     assert rows(fleet) == ["1/update actor 0/1 whole", "2/update critic 0/1 whole"]

@@ -11,8 +11,9 @@ import pytest
 import rlprof
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import own_spans, rows
+from tests.ray_fleet.conftest import ACTOR, own_spans, rows
 from tests.ray_fleet.faults import bare
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -80,8 +81,7 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
         fleet.attach(actor=[actor])
         for step in fleet.steps((1, 2)):
             busy = actor.sleep.remote(1.5, tmp_path / "busy") if step == 1 else []
-            while not (tmp_path / "busy").exists():
-                time.sleep(0.01)
+            wait_until((tmp_path / "busy").exists)
             with fleet.phase("update"):
                 ray.get(actor.work.remote("inside"))
             ray.get(busy)
@@ -95,7 +95,7 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
 # Agent loops in an async actor: many trajectories at a time, with the driver's step
 
 
-ROLES = {"actor": {"ranks": "all", "phases": ["update"]}, "agent": {"ranks": "all", "tool": []}}
+ROLES = {"actor": ACTOR, "agent": {"ranks": "all", "tool": []}}
 COUNT = 20
 
 
