@@ -44,5 +44,4 @@ def offer(site, name, offers, *, version="1.0", requires=()):
 
 
 def tool(word: str, attribute: str) -> str:
-    """Write an `entry_points.txt` that offers one tool."""
     return f"[rlprof.tools]\n{word} = {{module}}:{attribute}\n"

@@ -185,9 +185,6 @@ def test_what_cannot_be_written_or_read_is_one_line(shell, tmp_path, monkeypatch
     assert code == 0
 
 
-# check
-
-
 def test_check_says_what_processes_must_be_born_with(shell, file):
     """Whoever writes a launcher is told what to put there."""
 
@@ -270,9 +267,6 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
     assert shell("check", file)[0] == 1
 
 
-# plan
-
-
 @pytest.mark.parametrize(
     ("join", "steps", "windows"),
     [("false", "0-8", ["3", "4", "5"]), ("true", "0-100", ["3-5", "9"]), ("true", "4-9", ["9"])],
@@ -334,9 +328,6 @@ def test_plan_of_nothing(shell, file):
     assert (0, f"{file}: fine, and off (enabled: false)\n", "") == shell("check", file)
 
 
-# plugins
-
-
 def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monkeypatch, tmp_path):
     """A broken one is a NO in its line and told below; the others are listed all the same; 1."""
     monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
@@ -369,9 +360,6 @@ def test_plugins_where_there_are_none(shell, monkeypatch):
         no plugins are installed; install what you use, for example:
           pip install rlprof-torch rlprof-timeline
     """)
-
-
-# ls
 
 
 def test_ls_of_runs_shows_what_it_can(shell, tmp_path):

@@ -107,7 +107,6 @@ FAST = Counters(every_s=0.001)
 
 
 def gauged(self, handle):
-    """Count the looks, as the `counters` of an engine's plugin."""
     self.looks += 1
     return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
 
@@ -156,7 +155,6 @@ def test_counters_end_at_their_bound(tmp_path):
 
 
 def looks(run_dir):
-    """Return what the counters say of the rollout."""
     return [one for one in rlprof.read(run_dir).counters() if one.target.role == "rollout"]
 
 

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(name="hive")
 def _hive():
-    """Register the engine `hive`."""
     rlprof.register("engine", "hive", engines.Hive)
     engines.calls.clear()
 

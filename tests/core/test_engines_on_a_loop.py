@@ -32,19 +32,16 @@ def _given(config):
 
 
 async def until(*call):
-    """Wait until the engine has been called so."""
     while call not in engines.calls:
         await asyncio.sleep(0.01)
 
 
 async def ready():
-    """Wait until no thread beside the loop is busy with the engine."""
     while any(one.name in ("rlprof-attach", "rlprof-away") for one in threading.enumerate()):
         await asyncio.sleep(0.01)
 
 
 async def rollout(prof):
-    """Go through a phase."""
     async with prof.phase("rollout"):
         pass
 

@@ -76,9 +76,6 @@ def _seen():
     return given
 
 
-# A part of a run
-
-
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
@@ -133,9 +130,6 @@ def test_what_selects_nothing_sensible_is_wrong_usage(shell, folder, argv, told)
     assert told in err
 
 
-# What exporters declare
-
-
 def test_an_exporter_gets_what_it_has_declared(shell, folder, offer):
     """Under the names argparse gives; what was not typed has its default."""
     offer()
@@ -174,9 +168,6 @@ def test_an_argument_of_an_exporter_that_is_not_named_is_told(shell, folder, off
         "rlprof export: error: argument --depth: belongs to exporter 'list', which --to does not "
         f"name; use --to see,list\n{PAGE}"
     )
-
-
-# Files that rlprof did not make
 
 
 @pytest.fixture(name="loose")

@@ -37,7 +37,6 @@ def _record(config):
 
 
 def signed(captures):
-    """Return the process that exported each."""
     return [capture.artifacts[0].note for capture in captures]
 
 

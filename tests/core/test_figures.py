@@ -19,7 +19,6 @@ REPORT = pytest.importorskip("rlprof_report")
 
 
 def raw(kind, name, start, end, number=0, *, parent=None, **noted):
-    """Make a span of step 7, its times in seconds."""
     return kind, name, int(start * S), int(end * S), 7, 1, number, parent, 0, noted or None
 
 

@@ -27,7 +27,6 @@ MEETING = {"MASTER_ADDR": "node-a", "MASTER_PORT": "29500", "WORLD_SIZE": "8"}
 
 @pytest.fixture(name="runs")
 def _runs(tmp_path):
-    """The folder of runs, which nobody has made yet."""
     return tmp_path / "runs"
 
 
@@ -62,7 +61,6 @@ def change(folder, **changes):
 
 
 def die(folder):
-    """Make the owner one of an earlier launch that is seen to be dead."""
     return change(folder, process_started="1", opened_ns=1)
 
 
@@ -364,7 +362,6 @@ _barriers = []
 
 
 def _join_together(runs, place, env):
-    """Join when the other processes do; return where that is."""
     _barriers[0].wait(60)
     return join(runs, Target(*place, 8), {}, env=env, wait_s=20)
 

@@ -111,7 +111,6 @@ def test_a_file_that_was_removed_is_not_made_anew(file):
 
 
 def read(file):
-    """Read *file*; return its records and the problems."""
     problems: list[str] = []
     return list(read_lines(file, problems)), problems
 

@@ -32,7 +32,6 @@ def ask(prof, **wanted):
 
 
 def train(prof, steps=range(3)):
-    """Take *steps*, each with a rollout and an update."""
     take(prof, steps, "rollout", "update")
 
 
@@ -92,7 +91,6 @@ def test_a_step_that_is_over_is_refused(config):
 
 
 def words(prof, shell):
-    """Return what `rlprof ls` says of the only request."""
     said = shell("ls", prof.run_dir)[1].partition("requests:\n")[2].splitlines()[0]
     return said.partition(", actor 0/1: ")[2]
 

@@ -155,7 +155,6 @@ def test_an_error_names_its_page_below_the_traceback(config):
 
 @pytest.fixture(name="always")
 def _always(monkeypatch, tmp_path):
-    """Work in an empty folder whose environment says `always`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLPROF_CONFIG", "always")
 

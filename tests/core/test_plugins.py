@@ -24,12 +24,8 @@ def refusal(kind: plugins.Kind, name: str) -> str:
 
 
 def by_hand(cls: object, kind: plugins.Kind) -> str:
-    """Return why *cls* is refused, without the words all of those begin with."""
     plugins.register(kind, "x", cls)
     return refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
-
-
-# Not found
 
 
 @pytest.fixture
@@ -65,9 +61,6 @@ def three(monkeypatch):
 def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
     """Install it, spell it, or take it for what it is."""
     assert message == refusal(kind, name)
-
-
-# Does not fit
 
 
 @pytest.mark.parametrize(
@@ -111,9 +104,6 @@ def test_an_unknown_kind_is_refused():
 
     kinds = "choose one of tool, engine, exporter, listener"
     assert str(error.value) == f"register: no kind 'tol'; {kinds}"
-
-
-# Hooks
 
 
 class Misspelt:

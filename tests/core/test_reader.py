@@ -29,7 +29,6 @@ TRACE = Artifact("step_000007/rollout/actor_0_of_2/fake/a.json", "trace", "chrom
 
 
 def event(name: str, /, mono: int = 500, **fields: Any) -> dict[str, Any]:
-    """Make a line of a manifest."""
     return {"event": name, "mono": mono, **fields}
 
 
@@ -44,7 +43,6 @@ def beginning(target: Target = ACTOR, here: Here | None = None) -> list[dict[str
 
 
 def artifact(**changes: Any) -> dict[str, Any]:
-    """Make the line about the trace."""
     return event("artifact", **KEY, artifact=attrs.asdict(attrs.evolve(TRACE, **changes)))
 
 
@@ -85,9 +83,6 @@ def _folder(tmp_path):
     file.parent.mkdir(parents=True)
     file.write_text("{}")
     return folder
-
-
-# What a manifest says
 
 
 def test_a_capture_is_told_with_all_that_was_said(folder):
@@ -157,9 +152,6 @@ def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
     assert [expected] == [capture.state for capture in run.captures]
 
 
-# What a crash leaves
-
-
 @pytest.mark.parametrize(
     ("lines", "lacking"),
     [([], "first line"), ([*beginning()[1:], OPENED], "first line"), ([beginning()[0]], "clock")],
@@ -204,9 +196,6 @@ def test_an_artifact_that_is_not_there_is_a_problem(folder):
     assert run.problems == ("gone.json: is in the manifest and not on disk",)
 
 
-# Who is there
-
-
 @pytest.mark.parametrize(
     ("expected", "missing"),
     [
@@ -235,9 +224,6 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
     run = folder.read()
 
     assert ([state], state == "running") == ([p.state for p in run.processes], run.is_running)
-
-
-# Which folder
 
 
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):

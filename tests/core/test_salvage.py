@@ -228,7 +228,6 @@ def salvaged(path, capsys):
 
 
 def everything(folder):
-    """Return all files below *folder* with what is in them."""
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 

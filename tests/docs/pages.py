@@ -66,21 +66,17 @@ def rows(text):
 
 
 def words(text):
-    """Return the names that stand in backquotes, in order."""
     return re.findall(r"`([A-Za-z_][\w.]*)`", text)
 
 
 def anchors(text):
-    """Return what a link may point to within a page, as GitHub names headings."""
     heads = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads]
 
 
 def links(text):
-    """Return the targets of all links in the prose of a page."""
     return re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?<!\[)`[^`\n]*`", "", prose(text)))
 
 
 def prose(text):
-    """Return *text* without its blocks of code."""
     return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)

@@ -109,6 +109,5 @@ def agree(shown, printed):
 
 
 def write(home, name, text):
-    """Write a block to the file it is said to be."""
     Path(home, name).parent.mkdir(parents=True, exist_ok=True)
     Path(home, name).write_text(text)

@@ -70,9 +70,6 @@ def test_no_method_of_a_session_is_invented():
             assert name in METHODS, f"{path}: prof.{name}"
 
 
-# The generated pages of the reference
-
-
 SPEC = importlib.util.spec_from_file_location("reference", ROOT / "docs/site/reference.py")
 REFERENCE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(REFERENCE)
@@ -107,9 +104,6 @@ def test_every_public_name_has_an_entry():
     names = {*rlprof.__all__} - ROOMS
 
     assert {getattr(getattr(rlprof, name), "__name__", name) for name in names} <= entries
-
-
-# docs/writing-a-plugin.md and docs/hooks.md: what they name is what there is
 
 
 GUIDE, HOOKS = PAGES["docs/writing-a-plugin.md"], PAGES["docs/hooks.md"]

@@ -55,7 +55,6 @@ CONFIGS = [
 
 
 def table(text):
-    """Return the rows of three cells by the key each begins with."""
     return {row[0].strip("`"): row[1:] for row in rows(text) if len(row) == 3}
 
 

@@ -91,9 +91,6 @@ def test_every_command_shown_exists(command):
         assert program in {"pip", "python", "torchrun", "pytest", "cd"}
 
 
-# Every block of Python runs, or stands in the file it is quoted from
-
-
 EXAMPLES = [str(path) for path in sorted((ROOT / "examples").glob("*/src"))]
 QUOTED = [block for text in PAGES.values() for block in blocks(text, mark="quoted")]
 RUNS = [

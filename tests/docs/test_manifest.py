@@ -25,7 +25,6 @@ EVENTS = {row[0].strip("`"): set(words(row[1])) for row in rows(section(PAGE, "T
 
 
 def told(run):
-    """Return every line of every manifest of a run."""
     files = sorted(run.glob("manifest/*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
@@ -45,9 +44,6 @@ def _example(tmp_path_factory):
     for block in blocks(PAGE, mark="file"):
         write(home, block.said, block.text)
     return home
-
-
-# The example, as a reader sees it
 
 
 def test_the_example_is_read_as_the_page_says(example):
@@ -116,8 +112,6 @@ def test_what_a_capture_json_holds_is_listed():
     documented = set(words(sentence)) - {"engine"}
     assert {field.name for field in attrs.fields(rlprof.Capture)} == documented
 
-
-# What core writes
 
 WITH_AN_ENGINE = """
 config["roles"]["rollout"] = {"engine": "motor", "tool": []}

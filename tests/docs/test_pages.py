@@ -135,7 +135,6 @@ FAULTS = [
 
 
 def held(path):
-    """Return the rows that each test of a file names, in a comment above it."""
     found = re.findall(r"# failures\.md: (.*)\n(?:.*\n)*?\s*def (test_\w+)", path.read_text())
     return {test: said.split(", ") for said, test in found}
 

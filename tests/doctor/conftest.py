@@ -9,14 +9,12 @@ from tests.doctor.running import install_tool
 
 @pytest.fixture(autouse=True)
 def _no_profiler(monkeypatch):
-    """Take away what this very test run may be profiled with."""
     for name in ("LD_PRELOAD", "KINETO_USE_DAEMON", "TORCH_DEVICE_BACKEND_AUTOLOAD", "TMPDIR"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(name="module")
 def _module(monkeypatch, tmp_path):
-    """Install the tools `mad` and `anywhere`; return the name of their module."""
     return install_tool(monkeypatch, tmp_path / "site")
 
 

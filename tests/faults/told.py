@@ -59,7 +59,6 @@ class Told:
         assert found == expected, f"{found} is not {expected}"
 
     def assert_all_whole(self, tool: str) -> None:
-        """Each window is whole by *tool*, the process has ended, and nothing is said of either."""
         self.assert_tells(rows([tool], tool, ["whole"] * 3), **NOTHING)
 
     @property
@@ -87,7 +86,6 @@ class Told:
 
     @property
     def processes(self) -> list[str]:
-        """Every process in words: `actor 0/1 ended`."""
         return [f"{process.target} {process.state}" for process in self.run.processes]
 
     @property

@@ -35,7 +35,6 @@ def changed(draw, parser):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path, caplog):
-    """A scratch folder; what is logged of broken inputs is no news."""
     caplog.set_level("CRITICAL", "rlprof")
     return tmp_path
 

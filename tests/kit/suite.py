@@ -48,7 +48,6 @@ def _own_classes(module, base=object):
 
 @pytest.fixture(autouse=True)
 def _impatient(request, monkeypatch):
-    """Give an engine that hangs less time than others."""
     if getattr(request.cls, "plugin", None) is engines.WaitsForTheDead:
         monkeypatch.setattr(_drive, "ANSWER_S", 2)
 

@@ -68,9 +68,6 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     assert done.stdout == "2/rollout whole\n", done.stderr
 
 
-# What rlprof new writes passes the kit as it is, and the linters of whoever goes on
-
-
 KINDS = ("tool", "engine", "exporter")
 IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
 IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]

@@ -243,9 +243,6 @@ class TakesAnUnknownArgument(Good):
         return None
 
 
-# An exporter that keeps every law, and exporters that each break one
-
-
 def table(run):
     return "\n".join(f"{one.window.id}\t{one.state}".encode("utf-8", "replace").decode()
                      for one in run.captures) + "\n"  # fmt: skip

@@ -26,7 +26,6 @@ class Story:
 
 
 def event(name: str, mono: int = 500, **fields: Any) -> bytes:
-    """Write a line of a manifest."""
     return as_line(test_reader.event(name, mono, **fields))
 
 
@@ -100,7 +99,6 @@ class RunOf:
         (self.path / "spans" / f"{story.name}.jsonl").write_bytes(spans)
 
     def clear(self) -> None:
-        """Leave no process' files behind."""
         for file in self.path.glob("*/*.jsonl"):
             file.unlink()
 

@@ -17,7 +17,6 @@ PROPERTY = settings(max_examples=100, deadline=None)
 
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory):
-    """A run folder that is written again and again."""
     return RunOf(tmp_path_factory.mktemp("manifests") / "run")
 
 

@@ -112,7 +112,6 @@ def _spawn(ray):
 
 
 def _follows(actor):
-    """Whether a fleet still has a session in this actor."""
     inside = sys.modules.get("rlprof_ray._inside")
     return bool(inside and inside._followers)
 
@@ -151,6 +150,5 @@ def own_spans(fleet):
 
 
 def rows(fleet):
-    """Say what became of each capture of a fleet's run."""
     run = rlprof.read(fleet.run_dir)
     return [f"{one.window.id} {one.target} {one.state}" for one in run.captures]

@@ -36,12 +36,8 @@ LARGE = 3 * PIECE * PIECES + 12_345
 
 
 def files(folder):
-    """Return the size of every file below a folder, by its path there."""
     found = [file for file in Path(folder).rglob("*") if not file.is_dir()]
     return {str(file.relative_to(folder)): file.lstat().st_size for file in found}
-
-
-# A fleet
 
 
 def test_what_members_wrote_on_their_node_comes_home(spawn, config, trained, tmp_path):
@@ -127,9 +123,6 @@ def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
     assert "no cluster answers at 127.0.0.1:1" in done.stderr
 
 
-# One folder of a node
-
-
 @pytest.fixture(name="far")
 def _far(tmp_path):
     """Make the folder of a node: a large artifact, spans, a manifest, as a member leaves them."""
@@ -164,7 +157,6 @@ def _bring(ray, home, far):
 
 
 def came(home):
-    """Return the files that have come, but for what is said of it."""
     return {path: size for path, size in files(home).items() if not path.startswith("manifest/+")}
 
 

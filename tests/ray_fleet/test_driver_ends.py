@@ -26,7 +26,6 @@ CLOSED, OPEN = WINDOWS[:2], WINDOWS[2:]
 
 
 def members(run):
-    """Say in what state the processes of actors are."""
     return [one.state for one in rlprof.read(run).processes if one.target.role == "actor"]
 
 
@@ -94,11 +93,7 @@ def test_a_driver_that_ends_otherwise_loses_nothing(ray, config, end, where, cod
 
 
 def address(ray):
-    """Say where the test's own Ray is."""
     return ray.get_runtime_context().gcs_address
-
-
-# Fleets that meet: in one driver, on the same actors, on one cluster
 
 
 # failures.md: fleets-meet
@@ -147,9 +142,6 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
         assert str(fleet.run_dir) in words
     assert second.code == 0
     assert 0 <= second.closed_s < 20
-
-
-# Attached again, closed again, entered out of turn: what a driver does twice
 
 
 # failures.md: reattached

@@ -158,9 +158,6 @@ def test_members_share_the_bytes_of_a_run(ray, spawn, config):
     assert [one.target.rank for one in run.skipped] == [0, 1, 2]
 
 
-# Processes that are no actors: torchrun's workers join the run by its environment
-
-
 WORKER = """
 import sys
 import rlprof

@@ -78,9 +78,6 @@ def test_a_node_that_takes_nothing_leaves_rlprof_off_there(ray, spawn, config, t
         assert "rlprof stays off there" in " ".join(run.problems)
 
 
-# Clocks that are wrong: measured against the driver's, and taken out of what is read
-
-
 QUARTER_S = 91 * 86400
 
 
@@ -124,9 +121,6 @@ def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
     for one in inner:
         assert first["ts"] - 5e5 < one["ts"]
         assert one["ts"] + one["dur"] < first["ts"] + first["dur"] + 5e5
-
-
-# Three raylets: training actors on two nodes, of which one goes
 
 
 # failures.md: actor-gone, left-on-node

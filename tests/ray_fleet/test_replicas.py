@@ -99,9 +99,6 @@ def test_each_replica_is_launched_with_a_folder_of_its_own(tmp_path):
     ]  # fmt: skip
 
 
-# What attach takes, and what it says of the rest: before the run, naming the role
-
-
 class AsyncServer(Server):
     """An async actor; its engine belongs to its event loop, and refuses another."""
 

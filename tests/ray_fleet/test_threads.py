@@ -92,9 +92,6 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
     assert second.state == "whole"
 
 
-# Agent loops in an async actor: many trajectories at a time, with the driver's step
-
-
 ROLES = {"actor": ACTOR, "agent": {"ranks": "all", "tool": []}}
 COUNT = 20
 

@@ -86,7 +86,6 @@ class Folder:
         self.span(stem, "step", f"step {step}", times or (min(begins), max(ends)), step)
 
     def event(self, stem: str, name: str, at: float, **fields: Any) -> None:
-        """Add a line to the manifest of a process."""
         self.manifest[stem].append({"event": name, "mono": round(at * 1e9), **fields})
 
     def capture(
@@ -168,7 +167,6 @@ class Driven(Folder):
         self.span(self.driver, "step", f"step {step}", (start, self.now), step)
 
     def written(self) -> Path:
-        """Write what there is by now; return the folder."""
         return self.write(self.path, until=self.now)
 
 

@@ -20,7 +20,6 @@ TORCHRUN = ("straggler", "data", "gc", "gap")
 
 
 def causes(path, **more):
-    """Return the causes of the findings in a run, the largest first."""
     return [one.cause for one in analyse(rlprof.read(path), **more).findings]
 
 
@@ -183,7 +182,6 @@ def test_a_cause_is_large_in_its_own_steps(tmp_path):
 
 
 def printed(capsys, *args):
-    """Return the lines that the command prints."""
     assert main(["why", *map(str, args)]) == 0
     return capsys.readouterr().out.splitlines()
 

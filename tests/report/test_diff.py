@@ -257,7 +257,6 @@ def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), recorded
 
 
 def compare(capsys, *argv):
-    """Return the values that `--json` prints."""
     assert main(["diff", *map(str, argv), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 

@@ -32,7 +32,6 @@ class RunBuilder:
         (self.path / "run.json").write_text(json.dumps(written))
 
     def process(self, role: str = "actor", rank: int = 0, size: int = 2, host: str = "node-a"):
-        """Add a process that has ended."""
         return ProcessBuilder(self.path, Target(role, rank, size), host)
 
     def export(self, out: Path, **options: Any) -> Path:
@@ -65,7 +64,6 @@ class ProcessBuilder:
         self.tell("ended")
 
     def tell(self, event: str, at: int = NOW, **fields: Any) -> None:
-        """Write a line of the manifest."""
         self.manifest.write([as_line({"event": event, "mono": at - self.booted, **fields})])
 
     def span(self, kind, name, start, end, *, step=None, parent=None, occurrence=0, **attributes):
@@ -77,7 +75,6 @@ class ProcessBuilder:
         return self.ids
 
     def trace(self, window: Window, events: Sequence[Any], epoch_ns: int, *, tool="torch", **more):
-        """Record *window* into a trace whose `ts` 0 is *epoch_ns*."""
         header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
         return self.artifact(window, as_trace(events, header), tool=tool)
 
@@ -101,7 +98,6 @@ class ProcessBuilder:
         return path
 
     def key(self, window: Window, tool: str) -> dict[str, Any]:
-        """Write what lines about a capture have in common."""
         whose = {} if self.engine is None else {"target": attrs.asdict(self.engine)}
         return {"window": attrs.asdict(window), "tool": tool, **whose}
 
@@ -143,7 +139,6 @@ class Written:
         return self.about["epoch_ns"] + Fraction(event["ts"]) * 1000
 
     def named(self, name: str) -> dict[str, Any]:
-        """Return the one event of that name."""
         (event,) = [event for event in self.events if event["name"] == name]
         return event
 
@@ -152,9 +147,6 @@ class Written:
         event = self.named(name)
         thread = self.threads.get((event["pid"], event["tid"]), "")
         return self.processes[event["pid"]], thread
-
-
-# A run of two ranks on two hosts, with the traces that Kineto leaves of them
 
 
 ROLLOUT = Window(2, 3, "rollout")

@@ -16,7 +16,6 @@ PREFIX = 123_456
 
 
 def us(ns: int) -> str:
-    """Write nanoseconds as microseconds, as Kineto does."""
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
@@ -65,7 +64,6 @@ LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def document(events: Sequence[str], head: dict[str, Any], tail: str = "") -> bytes:
-    """Put encoded events into a file with *head* before them and *tail* behind."""
     first = json.dumps(head)[:-1] + (", " if head else "")
     return (first + '"traceEvents": [' + ",".join(events) + "\n  ]" + tail + "}").encode()
 

@@ -129,7 +129,6 @@ BASE = HEAD["baseTimeNanoseconds"]
 
 
 def a_slice(name: str, ts_ns: int) -> dict[str, Any]:
-    """Make a slice."""
     return {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": ts_ns, "dur": 1_000}
 
 
@@ -166,9 +165,6 @@ def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
         told += source["problems"][:-1] if source["file"] == "bad.json" else []
     assert sum(event["name"] == "fine" for event in written.events) == fine
     assert (set(wrong) <= set(told), bool(told)) == (True, bool(wrong))
-
-
-# What the machine does to an export: it ends its processes, or has no room for the file
 
 
 COMMAND = [sys.executable, "-m", "rlprof", "export"]

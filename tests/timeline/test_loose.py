@@ -33,7 +33,6 @@ def laid(folder: Path) -> Written:
 
 
 def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
-    """Encode one slice; *ts* in ns."""
     event = {"ph": "X", "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": 1000, **more}
     return LAYOUTS[layout](event)
 
@@ -176,9 +175,6 @@ def test_a_timeline_beside_the_traces_it_holds_is_none_of_them(tmp_path, caplog)
     assert again.epoch_ns(again.named("a")) == BASE + 1_001
 
 
-# Traces of real GPUs: nothing of them is lost or moved
-
-
 DATA = Path(__file__).parents[1] / "data"
 FILES = sorted(DATA.glob("gpu_*.json.gz"))
 BOOKKEEPING = {
@@ -210,7 +206,6 @@ ASKED = {
 
 @pytest.fixture(name="timeline", scope="module")
 def _timeline(tmp_path_factory) -> Path:
-    """Export all of them into one file."""
     return write(of_files(FILES), tmp_path_factory.mktemp("out"))
 
 

@@ -29,7 +29,6 @@ def collectives(
 
 
 def meet(process: ProcessBuilder, late_ns: int = 0, layout: str = "kineto", **kinds) -> None:
-    """Record them, by a clock that is *late_ns* off."""
     events = collectives(late_ns, **kinds)
     process.trace(UPDATE, [LAYOUTS[layout](event) for event in events], NOW)
 
@@ -46,7 +45,6 @@ def two_hosts(
 
 
 def begin(written: Written, name: str) -> int:
-    """Return when the one slice *name* begins, in ns after `NOW`."""
     return int(written.epoch_ns(written.named(name)) - NOW)
 
 

@@ -167,9 +167,6 @@ def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
     }
 
 
-# A part of a run, arrows from the driver, and many processes at work
-
-
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
     """An event that reaches into the stretch is there, one that ends before or begins after not."""

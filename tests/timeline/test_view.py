@@ -269,7 +269,6 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
 
 
 def refused(capsys, *words):
-    """Run the command in vain; return what it says."""
     assert main(["view", *map(str, words)]) == 1
     return capsys.readouterr().err
 

@@ -24,12 +24,10 @@ def kernel(name, at, length, *, launch=None, cat="kernel", **args):
 
 
 def operator(name, at, length, thread=1):
-    """Return a host operator, times in us."""
     return {"ph": "X", "cat": "cpu_op", "name": name, "ts": at, "dur": length, "tid": thread}
 
 
 def text_of(events, **head):
-    """Encode a trace."""
     head = {"rlprof": {"epoch_ns": EPOCH_NS}, **head}
     return json.dumps({**head, "traceEvents": events}).encode()
 
@@ -67,5 +65,4 @@ class Windows:
         return file
 
     def read(self):
-        """Read the run."""
         return rlprof.read(self._run.write(self.path, until=4))

@@ -137,9 +137,6 @@ def test_figures_are_those_of_hta(name):
     assert [longest, found.kernels[longest].ns / 1000] == wanted["longest"]
 
 
-# The figures of a run: windows, roles, ranks beside each other, requests, findings
-
-
 def rank_of(wait, *, launch=None):
     """Return a trace of a rank whose collectives take *wait* us."""
     events = []

@@ -28,7 +28,6 @@ SECTIONS = [
 
 
 def sections(text):
-    """Return the sections of a page by name."""
     found = re.finditer(r'<section id="([^"]+)">(.*?)</section>', text, re.DOTALL)
     return {match[1]: match[2] for match in found}
 

@@ -15,12 +15,10 @@ from tests.report.tables.folder import BEHIND, EPOCH, TRACE, S, make
 
 @pytest.fixture(name="run")
 def _run(tmp_path):
-    """Return the run that was made by hand."""
     return rlprof.read(make(tmp_path / "r1"))
 
 
 def rows(table, **wanted):
-    """Return the rows that have these values."""
     return [row for row in table.to_pylist() if wanted.items() <= row.items()]
 
 
