@@ -24,14 +24,9 @@ ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)}
 FILES = {"json"}
 """What makes `rlprof.x` the name of a file."""
-DOTTED = sorted({
-    name
-    for text in (*PAGES.values(), rlprof.__doc__, hookspecs.__doc__)
-    for name in re.findall(
-        r"(?<![\w./\"-])(?<!from )(?<!-m )rlprof(?:\.[A-Za-z_]\w*)+(?![\w/-])", text
-    )
-    if name.split(".")[1] not in {*GROUPS, *FILES}
-})  # fmt: skip
+TEXTS = "\n".join((*PAGES.values(), rlprof.__doc__, hookspecs.__doc__))
+NAMED = re.findall(r"(?<![\w./\"-])(?<!from )(?<!-m )rlprof(?:\.[A-Za-z_]\w*)+(?![\w/-])", TEXTS)
+DOTTED = sorted({name for name in NAMED if name.split(".")[1] not in {*GROUPS, *FILES}})
 """What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
 
 
@@ -77,25 +72,17 @@ REFERENCE_OF_COMMANDS, API = REFERENCE.commands(), REFERENCE.api()
 PARSERS = command_line().parse_args([]).parsers
 
 
-def test_every_installed_command_has_a_section():
-    """The page of commands has ours and those that other distributions offer."""
+def test_every_installed_command_has_a_section_with_all_its_arguments():
+    """Ours, and those that others offer; each argument with its help; docs/commands.md has all."""
     assert set(sections(REFERENCE_OF_COMMANDS)) == {f"`rlprof {name}`" for name in PARSERS}
     assert {entry.name for entry in commands()} <= set(PARSERS)
-
-
-def test_every_argument_is_listed_with_its_help():
-    """Each argument has a row, with what `--help` says of it."""
+    assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
     for name, parser in PARSERS.items():
         actions = [one for one in parser._actions if one.dest not in REFERENCE.SHARED]
         text = section(REFERENCE_OF_COMMANDS, f"`rlprof {name}`")
         rows = re.findall(r"^\| `.+?` \| (.+) \|$", text, re.MULTILINE)
 
         assert (len(rows), all(rows)) == (len(actions), True), name
-
-
-def test_every_command_is_in_the_page_of_the_command_line():
-    """docs/commands.md names each command once for what it is for."""
-    assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
 
 
 def test_every_public_name_has_an_entry():
@@ -123,12 +110,18 @@ def test_every_hook_and_its_arguments_are_drawn(kind):
             assert arguments == [argument.partition("=")[0] for argument in drawn.split(", ")]
 
 
-def test_every_attribute_and_member_is_documented():
-    """What a class may declare, and what core looks for in a recording, has a row in the guide."""
+def test_what_a_class_and_its_tests_may_declare_is_documented():
+    """What core looks for in a class and a recording, and the kit in a class of tests."""
     members = [name for name in vars(Recording) if not name.startswith("_")]
 
     for name in (*DECLARED, *members):
         assert re.search(rf"^\| `{name}(\(.*?\))?` \|", GUIDE, re.MULTILINE), name
+    for name in ("plugin", "options", "produces", "works_here", "heavy", "name"):
+        assert hasattr(ToolTests, name) or name == "plugin"
+        assert f"| `{name}` |" in GUIDE
+    for name in ("engine", "work", "kill", "loop", "cannot_be_killed"):
+        assert hasattr(EngineTests, name)
+        assert name in GUIDE
 
 
 def test_every_deadline_is_drawn_as_it_is():
@@ -137,18 +130,6 @@ def test_every_deadline_is_drawn_as_it_is():
         if name.endswith("_s"):
             assert name in HOOKS
             assert f"{seconds:g} s" in HOOKS
-
-
-def test_what_the_kit_lets_declare_is_documented():
-    """Every attribute an author sets on the test class is in the guide."""
-    names = {"plugin", "options", "produces", "works_here", "heavy", "name"}
-
-    for name in names:
-        assert hasattr(ToolTests, name) or name == "plugin"
-        assert f"| `{name}` |" in GUIDE
-    for name in ("engine", "work", "kill", "loop", "cannot_be_killed"):
-        assert hasattr(EngineTests, name)
-        assert name in GUIDE
 
 
 def test_what_the_guide_says_of_a_run_is_there():

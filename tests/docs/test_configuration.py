@@ -92,19 +92,14 @@ def test_defaults_that_are_said_in_words_are_those():
     assert (config.counters, config.spans) == (Counters(), Spans(bytes=10**9))
 
 
-def test_what_the_options_of_torch_may_hold_is_documented():
-    """Each of the contents, and each key of the schedule, is in the row of its option."""
+def test_the_options_of_torch_and_the_words_of_verl_are_documented():
+    """Each of the contents, each key of the schedule, each word that `rlprof check` translates."""
     found = table(PLUGINS["torch"][1])
+    text = section(PAGE, "Words of verl's profiler")
 
     assert set(CONTENTS) <= set(words(found["contents"][1]))
     for field in attrs.fields(MiniBatches):
         assert field.name in found["schedule"][1]
-
-
-def test_what_elsewhere_is_called_otherwise_is_documented():
-    """The words of verl's profiler that `rlprof check` knows are explained."""
-    text = section(PAGE, "Words of verl's profiler")
-
     for name in {*Config.ELSEWHERE, *Role.ELSEWHERE} - {"ranks", "engine"}:
         assert re.search(rf"`{name}\b", text), name
 

@@ -21,6 +21,7 @@ from tests.docs.shell import write
 from tests.fakes import engines
 
 PAGE = PAGES["docs/manifest.md"]
+SPANS = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
 EVENTS = {row[0].strip("`"): set(words(row[1])) for row in rows(section(PAGE, "The manifest"))}
 
 
@@ -72,43 +73,31 @@ def test_the_example_has_every_event(example):
         assert names - {"of"} <= EVENTS[event], event
 
 
-def test_the_spans_of_the_example_have_the_fields_of_the_table(example):
-    """The table of spans lists what the lines shown hold."""
-    (file,) = example.glob("spans/*.jsonl")
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
-
-    assert table == {key for line in lines for key in line}
-    assert {"step", "phase", "span"} == {line["kind"] for line in lines}
-
-
-def test_the_request_of_the_example_is_one(example):
-    """A file like the one shown is taken, and the table lists all it can hold."""
-    (file,) = (example / "requests").iterdir()
+def test_the_spans_and_the_request_of_the_example_have_the_fields_of_the_tables(example):
+    """The lines shown hold what the table of spans lists; a request like the one shown is taken."""
+    (spans,), (file,) = example.glob("spans/*.jsonl"), (example / "requests").iterdir()
+    lines = [json.loads(line) for line in spans.read_text().splitlines()]
     table = {row[0].strip("`"): row[1] for row in rows(section(PAGE, "Requests"))}
 
     (request,) = control.read(file)
 
+    assert {key for line in lines for key in line} == SPANS
+    assert {"step", "phase", "span"} == {line["kind"] for line in lines}
     assert json.loads(as_json(request.as_data())) == json.loads(file.read_text())
     assert set(table) == {field.name for field in attrs.fields(Request)}
     assert (table["next"], table["at"], table["ranks"]) == ("1", "0", "`[0]`")
 
 
-def test_every_state_is_explained():
-    """A process, a capture, a request: each state a reader may give is on the page."""
+def test_every_state_and_every_field_of_a_capture_is_explained():
+    """Each state a reader may give, and what the file beside the raw data has, is on the page."""
     text = section(PAGE, "States")
     answer = values.Answer.__annotations__["state"]
+    (sentence,) = re.findall(r"`capture\.json` holds (.*?): enough", PAGE, re.DOTALL)
 
     for name in (*values.ProcessState.__args__, *values.CaptureState.__args__):
         assert f"`{name}`" in text
     for name in re.findall(r"'(\w+)'|\"(\w+)\"", answer):
         assert f"`{''.join(name)}`" in text
-
-
-def test_what_a_capture_json_holds_is_listed():
-    """The file beside the raw data has the fields of a Capture."""
-    (sentence,) = re.findall(r"`capture\.json` holds (.*?): enough", PAGE, re.DOTALL)
-
     documented = set(words(sentence)) - {"engine"}
     assert {field.name for field in attrs.fields(rlprof.Capture)} == documented
 
@@ -189,5 +178,4 @@ def test_what_is_written_elsewhere_is_what_is_listed(live):
     for value in (process["target"], process["here"], opened["window"]):
         written = ", ".join(f'"{key}"' for key in value)
         assert f"`{{{written}}}`" in manifest
-    table = {word for row in rows(section(PAGE, "Spans")) for word in words(row[0])}
-    assert {key for line in spans for key in line} <= table
+    assert {key for line in spans for key in line} <= SPANS

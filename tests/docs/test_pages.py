@@ -35,13 +35,16 @@ def test_files_that_are_named_exist():
     assert [name for name in found if not (ROOT / name).exists()] == []
 
 
-def test_every_page_is_in_the_list_of_pages():
-    """Who begins at docs/README.md finds each page, and each plugin's own."""
+def test_every_page_is_in_the_list_of_pages_and_once_in_the_site():
+    """docs/README.md and the navigation have each page and each plugin's; none leads nowhere."""
     listed = set(links(PAGES["docs/README.md"]))
+    nav = named(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
 
     pages = {path.removeprefix("docs/") for path in PAGES if path.startswith("docs/")}
     plugins = {f"../{path}" for path in PAGES if path.startswith("plugins/")}
     assert (pages - {"README.md"}) | plugins <= listed
+    made = {"docs/reference/api.md", "docs/reference/commands.md", "docs/reference/hooks.md"}
+    assert sorted({*PAGES, *made}) == sorted(nav)
 
 
 def test_the_plugin_table_is_what_is_here():
@@ -79,14 +82,6 @@ def named(part):
     return [
         path for one in (part.values() if isinstance(part, dict) else part) for path in named(one)
     ]
-
-
-def test_every_page_is_in_the_navigation_of_the_site_once():
-    """A reader of the site finds each page of the checkout, and no entry leads nowhere."""
-    nav = named(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
-    made = {"docs/reference/api.md", "docs/reference/commands.md", "docs/reference/hooks.md"}
-
-    assert sorted({*PAGES, *made}) == sorted(nav)
 
 
 def test_the_pictures_shown_are_those_there_are_and_small():
@@ -139,18 +134,14 @@ def held(path):
     return {test: said.split(", ") for said, test in found}
 
 
-def test_every_row_is_held_by_a_test():
-    """Each row is named by some test, and no test names a row that is not on the page."""
+def test_every_row_is_held_by_a_test_and_every_failure_has_a_row():
+    """No test names a row that is not there; each test of a file of failures names one."""
     tests = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/testing/src/**/*.py")]
 
     named = {row for path in tests for rows in held(path).values() for row in rows}
 
     assert named == set(ROWS)
     assert len(ROWS) > 80
-
-
-def test_every_failure_that_is_provoked_has_a_row():
-    """Each test of a file of failures names the row that explains what it provokes."""
     for path in FAULTS:
         names = re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)
 

@@ -59,18 +59,15 @@ def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, 
         assert "/rlprof_mad.py:" in lines[0]
 
 
+HANGS = "its dry window did not return within 4 s"
+
+
 @pytest.mark.parametrize(
     ("goes", "said", "where"),
     [
-        (
-            "start:hang",
-            "its dry window did not return within 4 s in misbehave (",
-            "), in its start; ",
-        ),
-        (
-            "start:hold",
-            "its dry window did not return within 4 s in misbehave (",
-            "), in its start; ",
+        *(
+            (one, f"{HANGS} in misbehave (", "), in its start; ")
+            for one in ("start:hang", "start:hold")
         ),
         ("export:hang", "failed: ", "export"),
     ],

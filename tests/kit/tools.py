@@ -104,16 +104,9 @@ class WritesAtLaunch(Good):
 class StopsOnlyAfterStart(Good):
     """Raise in a stop without a start."""
 
-    was_started = False
-
-    @hookimpl
-    def start(self, folder):
-        self.was_started = True
-        return Good.start(self, folder)
-
     @hookimpl
     def stop(self):
-        if not self.was_started:
+        if self.folder is None:
             raise RuntimeError("nothing was started")
         Good.stop(self)
 
@@ -152,14 +145,12 @@ class StealsTheWindow(Good):
 class RecordsOnce(Good):
     """Record the first window of an instance only."""
 
-    was_used = False
-
     @hookimpl
     def start(self, folder):
+        was_used = self.folder is not None
         heard = Good.start(self, folder)
-        if self.was_used:
+        if was_used:
             self.heard = None
-        self.was_used = True
         return heard
 
 
