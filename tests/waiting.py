@@ -1,5 +1,7 @@
 """Waits for what other threads and processes do, and finds those that are left."""
 
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,12 @@ def wait_until(is_so, what="it", bound_s=BOUND_S):
         assert time.monotonic() < deadline, f"{what}: not within {bound_s} s"
         time.sleep(0.02)
     return found
+
+
+def python(*words, **how):
+    """Run Python with *words* to its end; return how that was, with what it printed as text."""
+    argv = [sys.executable, *map(str, words)]
+    return subprocess.run(argv, capture_output=True, text=True, **{"timeout": 300, **how})
 
 
 def processes(*words, env=""):

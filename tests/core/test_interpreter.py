@@ -12,7 +12,7 @@ from rlprof.session import interpreter
 from rlprof.session.interpreter import environment, unrecorded_by
 from rlprof_run import find_runs
 from tests.core.distributions import install, tool
-from tests.waiting import processes, wait_until
+from tests.waiting import processes, python, wait_until
 
 TOOL = """
 import rlprof
@@ -63,10 +63,9 @@ def test_the_working_directory_is_not_looked_into(tmp_path):
         (shadows / f"{name}.py").write_text(f"raise RuntimeError('{name}.py of {shadows}')\n")
     (home / "profile.py").write_text(TOOL)
     (home / "train.py").write_text(SCRIPT)
-    argv = [sys.executable, str(home / "train.py"), str(tmp_path / "runs"), str(tmp_path / "raw")]
-    env = os.environ | {"TMPDIR": str(tmp_path)}
+    words, env = ("runs", "raw"), os.environ | {"TMPDIR": str(tmp_path)}
 
-    done = subprocess.run(argv, cwd=shadows, env=env, capture_output=True, text=True)
+    done = python(home / "train.py", *(tmp_path / word for word in words), cwd=shadows, env=env)
 
     (run,) = map(rlprof.read, find_runs(tmp_path / "runs"))
     assert (done.returncode, done.stderr) == (0, "")

@@ -3,8 +3,6 @@
 import importlib.util
 import inspect
 import re
-import subprocess
-import sys
 
 import attrs
 import pytest
@@ -18,6 +16,7 @@ from rlprof_cli import command_line, contract
 from rlprof_cli.offers import COMMANDS, commands
 from rlprof_run import CaptureResult, Process, Run, Span
 from tests.docs.pages import PAGES, ROOT, section, sections
+from tests.waiting import python
 
 METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
@@ -50,9 +49,7 @@ def test_every_dotted_name_is_there_after_one_import():
         "    os.wait()\n"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", program, *DOTTED], capture_output=True, text=True, check=True
-    )
+    done = python("-c", program, *DOTTED, check=True)
 
     assert done.stdout.split() == DOTTED
     assert {"rlprof.hookspecs.Recorder", "rlprof.doctor.findings", "rlprof.testing"} <= set(DOTTED)

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +9,7 @@ import rlprof_cli as cli
 from tests.docs.pages import PAGES, ROOT, blocks, sections
 from tests.docs.shell import Shell, agree, commands, shape, write
 from tests.kit.sites import install
+from tests.waiting import python
 
 GUIDES = ("quickstart", "torchrun", "live-capture", "after-a-crash")
 README = PAGES["README.md"]
@@ -49,6 +48,8 @@ def follow(shell, text, consoles):
 
 def parts():
     """Give each part that has commands, with its page; the first part has no heading."""
+    (console,) = (one.text for one in blocks(README, "console") if "train.py" in one.text)
+    yield pytest.param(README, f"```console\n{console}```", id="README")
     for guide in GUIDES:
         page = PAGES[f"docs/{guide}.md"]
         for heading, text in ({"": page.partition("\n## ")[0]} | sections(page)).items():
@@ -65,14 +66,6 @@ def test_a_guide_is_what_happens(page, part, shell, tmp_path):
         shell.env["PYTHONPATH"] = site["PYTHONPATH"]
 
     follow(shell, page, [block.text for block in blocks(part, "console")])
-
-
-@pytest.mark.slow
-def test_the_readme_is_what_happens(shell):
-    """Its program, its config and its commands give the tables shown there."""
-    (console,) = (one.text for one in blocks(README, "console") if "train.py" in one.text)
-
-    follow(shell, README, [console])
 
 
 @pytest.mark.parametrize("command", CONSOLES, ids=lambda one: f"{CONSOLES[one]}: {one}")
@@ -116,8 +109,7 @@ def _run(tmp_path, scratch):
     def run(program):
         (tmp_path / "program.py").write_text(program)
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(EXAMPLES), "TMPDIR": str(scratch)}
-        argv = [sys.executable, "-W", "error", "program.py"]
-        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
+        done = python("-W", "error", "program.py", cwd=tmp_path, env=env)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch
 from tests.doctor.running import doctor
 from tests.faults.disks import tmpfs
+from tests.waiting import python
 
 ROOM = 10**6
 
@@ -43,9 +43,8 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
         "for found in [*look_at_run_dir(sys.argv[1], 1), *look_at_scratch(sys.argv[1])]:\n"
         "    print(found.level, found)\n"
     )
-    argv = [sys.executable, "-c", code, str(folder)]
 
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    done = python("-c", code, folder, check=True)
 
     run_dir, scratch = done.stdout.splitlines()
     assert run_dir.startswith(f"BAD run_dir {folder}: cannot be written: Permission denied")
@@ -126,10 +125,7 @@ def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
         "sys.exit(main(['doctor', sys.argv[1], '--timeout', '3']))\n"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(profile())],
-        capture_output=True, text=True, env=os.environ | env, timeout=120,
-    )  # fmt: skip
+    done = python("-c", code, profile(), env=os.environ | env, timeout=120)
 
     assert done.returncode == 1
     assert done.stdout.count("trying to write there did not return within 3 s") == 2

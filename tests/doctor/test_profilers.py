@@ -1,6 +1,5 @@
 """Other profilers: in the environment, and active in the process."""
 
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 import rlprof
 from rlprof_cli.doctor import Finding, findings
 from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
+from tests.waiting import python
 
 
 def test_a_clean_environment_is_well():
@@ -62,7 +62,7 @@ def test_a_profiler_of_functions_is_named():
         "print(*findings(), sep='\\n')\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code, check=True)
 
     assert "process: __main__.hook is called for every function (sys.setprofile); " in done.stdout
 
@@ -124,7 +124,7 @@ def test_findings_are_cheap_enough_for_training():
         "print(len(found), 'torch' in sys.modules, 'yaml' in sys.modules)\n"
     )
 
-    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True)
+    done = python("-B", "-c", code)
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1:] == ["False", "False"]

@@ -1,23 +1,21 @@
 """Distributions installed into folders of their own, as pip installs them, without an index."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
+
+from tests.waiting import python
 
 
 def install(site, *folders):
     """Install the distributions in *folders* into *site*; return the environment that sees it."""
-    argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-    argv += ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
-    done = subprocess.run([*argv, *map(str, folders)], capture_output=True, text=True)
+    words = ["--no-deps", "--no-build-isolation", "--no-index", "--target", site, *folders]
+    done = python("-m", "pip", "--disable-pip-version-check", "-q", "install", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PYTHONPATH": str(site)}
 
 
 def its_tests(distribution, env):
     """Run the tests of *distribution* as its author does; return what pytest said."""
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"]
-    done = subprocess.run(argv, cwd=Path(distribution), env=env, capture_output=True, text=True)
+    words = ("-q", "-p", "no:cacheprovider", "-W", "error")
+    done = python("-m", "pytest", *words, cwd=distribution, env=env, timeout=None)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -3,8 +3,6 @@
 import io
 import re
 import shutil
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from rlprof_cli import main
 from tests.kit.sites import install, its_tests
+from tests.waiting import python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -40,9 +39,7 @@ def test_an_example_keeps_every_law(example, listed):
     folder, env = example
 
     said = its_tests(folder, env)
-    plugins = subprocess.run(
-        [sys.executable, "-m", "rlprof", "plugins"], env=env, capture_output=True, text=True
-    )
+    plugins = python("-m", "rlprof", "plugins", env=env)
 
     assert "passed" in said
     assert re.search(listed, plugins.stdout), plugins.stdout + plugins.stderr
@@ -61,9 +58,7 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
         f"{program}\nfor one in rlprof.read(prof.run_dir).captures: print(one.window.id, one.state)"
     )
 
-    done = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
+    done = python("train.py", cwd=tmp_path, env=env)
 
     assert done.stdout == "2/rollout whole\n", done.stderr
 
@@ -101,17 +96,17 @@ def test_what_it_writes_passes_the_kit(kind, written):
 def test_what_it_writes_is_clean(written, tmp_path):
     """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
     folders = list(written[0].values())
-    ruff = [sys.executable, "-m", "ruff"]
+    ruff = ["-m", "ruff"]
     in_tests = ",".join(f"tests/**:{rule}" for rule in IN_TESTS)
     rules = ["--select", "ALL", "--ignore", IGNORED, "--per-file-ignores", in_tests]
     where = ["--isolated", "--line-length", "100", "--target-version", "py310", "."]
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy")]
+    mypy = ["-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "mypy")]
     for folder, argv in (
         *((one, [*ruff, "check", *rules, *where]) for one in folders),
         *((one, [*ruff, "format", "--check", *where]) for one in folders),
         (tmp_path, [*mypy, *(f"{one}/src" for one in folders)]),
     ):
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+        done = python(*argv, cwd=folder)
 
         assert done.returncode == 0, done.stdout + done.stderr
 

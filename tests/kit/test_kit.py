@@ -1,7 +1,5 @@
 """The kit itself: what is right passes, and each wrong fails the law it breaks and no other."""
 
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -10,6 +8,7 @@ import pytest
 import rlprof
 from rlprof.testing import overrides
 from rlprof.types import Workers
+from tests.waiting import python
 
 pytestmark = pytest.mark.slow
 
@@ -64,10 +63,9 @@ def _cases(tmp_path_factory):
     """Run suite.py in a process and a folder of its own; return its test cases by class."""
     folder = tmp_path_factory.mktemp("kit")
     report = folder / "report.xml"
-    argv = [sys.executable, "-m", "pytest", str(ROOT / "tests/kit/suite.py"), "-q"]
-    argv += ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
-    argv += ["-W", "ignore", "--junitxml", str(report)]
-    result = subprocess.run(argv, cwd=folder, capture_output=True, text=True)
+    words = ["-q", "-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider", "-W", "ignore"]
+    words += ["--junitxml", report, ROOT / "tests/kit/suite.py"]
+    result = python("-m", "pytest", *words, cwd=folder, timeout=None)
     assert report.exists(), result.stdout + result.stderr
     found = {}
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 -- pytest's own

@@ -2,13 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 import uuid
 
 import attrs
 
 from tests.ray_fleet.conftest import ROOT
+from tests.waiting import python
 
 
 @attrs.frozen
@@ -30,8 +30,7 @@ def environment():
 
 def said_by(module, spec):
     """Run a module of this folder to its end; return how it ended, and all that it has said."""
-    argv = [sys.executable, "-m", f"tests.ray_fleet.{module}", json.dumps(spec)]
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=300)
+    done = python("-m", f"tests.ray_fleet.{module}", json.dumps(spec), env=environment())
     said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
     assert said, done.stderr[-3000:]
     return done, said

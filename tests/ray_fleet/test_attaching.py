@@ -26,7 +26,7 @@ from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.drivers import environment
-from tests.waiting import wait_until
+from tests.waiting import python, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -126,10 +126,7 @@ def test_the_token_of_a_cluster_is_sent(tmp_path):
     ) as training:  # fmt: skip
         lines = iter(training.stdout.readline, "")
         address = next(line.strip() for line in lines if line[0].isdecimal())
-        done = subprocess.run(
-            [sys.executable, "-m", "rlprof", "attach", "--address", address, "--json"],
-            env=env, capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+        done = python("-m", "rlprof", "attach", "--address", address, "--json", env=env)
         training.communicate()
 
     assert done.returncode == 0, done.stderr

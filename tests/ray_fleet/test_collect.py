@@ -4,8 +4,6 @@ import hashlib
 import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from shutil import copytree
 
@@ -22,7 +20,7 @@ from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
 from tests.ray_fleet.drivers import drive, environment
-from tests.waiting import wait_until
+from tests.waiting import python, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -97,8 +95,8 @@ def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_
     (left,) = rlprof.read(died.run).left
     wait_until(lambda: not rlprof.read(left.folder).is_running)  # Ray ends actors of a dead driver
 
-    argv = [sys.executable, "-m", "rlprof", "collect", died.run, "--address", address]
-    done = subprocess.run(argv, env=environment(), capture_output=True, text=True, timeout=120)
+    words = ("-m", "rlprof", "collect", died.run, "--address", address)
+    done = python(*words, env=environment())
 
     assert (died.code, left.files) == (-signal.SIGKILL, None)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -115,9 +113,8 @@ def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
     place = {"node": "n", "host": "h", "folder": "/f"}
     lines = [*beginning(), event("elsewhere", **place), event("ended")]
     (tmp_path / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, lines)))
-    argv = [sys.executable, "-m", "rlprof", "collect", str(tmp_path), "--address", "127.0.0.1:1"]
 
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    done = python("-m", "rlprof", "collect", tmp_path, "--address", "127.0.0.1:1", timeout=120)
 
     assert done.returncode == 1
     assert "no cluster answers at 127.0.0.1:1" in done.stderr

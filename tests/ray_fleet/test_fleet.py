@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 import yaml
@@ -18,7 +16,7 @@ from tests.ray_fleet.conftest import ROOT, own_spans, rows, train
 from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.faults import bare
 from tests.ray_fleet.test_machines import Astray
-from tests.waiting import wait_until
+from tests.waiting import python, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -179,12 +177,9 @@ def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
 
     with rlprof_ray.Fleet(tmp_path / "profile.yaml") as fleet:
         fleet.attach(actor=[actor])
-        argv = [
-            sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-            tmp_path / "worker.py", tmp_path / "profile.yaml",
-        ]  # fmt: skip
+        words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
         env = environment() | fleet.env | {"OMP_NUM_THREADS": "1"}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True)
+        done = python(*words, tmp_path / "worker.py", tmp_path / "profile.yaml", env=env)
         train(ray, fleet, [actor], (1, 2))
 
     assert done.returncode == 0, done.stderr[-2000:]
@@ -228,9 +223,8 @@ def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
     for file in (ROOT / "examples/ray_loop").iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path)
-    argv, env = [sys.executable, "train.py"], environment() | {"RAY_AUTH_MODE": "disabled"}
 
-    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    done = python("train.py", cwd=tmp_path, env=environment() | {"RAY_AUTH_MODE": "disabled"})
 
     assert done.returncode == 0, done.stderr[-3000:]
     (run,) = find_runs(tmp_path / "outputs/profile")

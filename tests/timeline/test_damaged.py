@@ -22,7 +22,7 @@ from rlprof_timeline._write import write
 from rlprof_traces import UnreadableError
 from tests.timeline.builder import Written
 from tests.timeline.layouts import LAYOUTS, document, read
-from tests.waiting import wait_until
+from tests.waiting import python, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -238,9 +238,7 @@ def test_a_full_disk_is_one_error(traces) -> None:
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    done = subprocess.run(
-        [*COMMAND, str(traces)], capture_output=True, text=True, preexec_fn=bounded
-    )
+    done = python(*COMMAND[1:], traces, preexec_fn=bounded)
 
     out = traces / "exports"
     assert done.returncode == 1
@@ -282,12 +280,6 @@ print(write(of_files(sorted(folder.glob("*.json"))), folder))
 # failures.md: export-alone
 def test_a_script_that_can_have_no_processes_does_without(traces) -> None:
     """One with threads that came from a pipe cannot be begun a second time."""
-    done = subprocess.run(
-        [sys.executable, "-", str(traces)],
-        input=SCRIPT,
-        capture_output=True,
-        text=True,
-        timeout=5 * BOUND_S,
-    )
+    done = python("-", traces, input=SCRIPT)
 
     assert done.stdout.splitlines()[-1:] == [str(traces / "timeline.json.gz")], done.stderr
