@@ -106,41 +106,20 @@ def test_an_unknown_kind_is_refused():
     assert str(error.value) == f"register: no kind 'tol'; {kinds}"
 
 
-class Misspelt:
-    @hookimpl
-    def strat(self): ...
+def made(name, base=object, hooks=None, **members):
+    """Make a class with these hooks and other members."""
+    marked = {one: hookimpl(hook) for one, hook in (hooks or {}).items()}
+    return type(name, (base,), marked | members)
 
 
-class AnotherKinds:
-    @hookimpl
-    def export(self, run): ...
-
-
-class Defaulted:
-    @hookimpl
-    def start(self, folder=None): ...
-
-
-class Starts:
-    @hookimpl
-    def start(self): ...
-
-
-class Unmarked(Starts):
-    def stop(self): ...
-
-
-class Cautious(Starts):
-    @staticmethod
-    def cautions(options): ...
-
-
-class NoPlace(Starts):
-    runs_on = "proces"
-
-
-class Early(Starts):
-    runs_on = property(lambda self: "process")
+Misspelt = made("Misspelt", hooks={"strat": lambda self: None})
+AnotherKinds = made("AnotherKinds", hooks={"export": lambda self, run: None})
+Defaulted = made("Defaulted", hooks={"start": lambda self, folder=None: None})
+Starts = made("Starts", hooks={"start": lambda self: None})
+Unmarked = made("Unmarked", Starts, stop=lambda self: None)
+Cautious = made("Cautious", Starts, cautions=staticmethod(lambda options: None))
+NoPlace = made("NoPlace", Starts, runs_on="proces")
+Early = made("Early", Starts, runs_on=property(lambda self: "process"))
 
 
 @pytest.mark.parametrize(

@@ -98,12 +98,7 @@ class Told:
 
 
 def doctor(*args, wrap=(), env=None, **more):
-    done = subprocess.run(
-        [*wrap, sys.executable, "-m", "rlprof", "doctor", *map(str, args)],
-        capture_output=True,
-        text=True,
-        env=os.environ | (env or {}),
-        timeout=240,
-        **more,
-    )
+    argv = [*wrap, sys.executable, "-m", "rlprof", "doctor", *map(str, args)]
+    how = {"env": os.environ | (env or {}), "timeout": 240, **more}
+    done = subprocess.run(argv, capture_output=True, text=True, **how)
     return Told(done.returncode, done.stdout, done.stderr)

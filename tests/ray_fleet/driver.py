@@ -16,6 +16,7 @@ from ray import shutdown
 
 import rlprof_ray
 from tests.ray_fleet.actors import Trainer
+from tests.ray_fleet.faults import answers
 from tests.waiting import wait_until
 
 LOCAL = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": 80 << 20}
@@ -66,9 +67,45 @@ def written(config, event) -> int:
     return sum(one.read_text().count(f'"event":"{event}"') for one in files)
 
 
+def lose_a_node(config) -> None:
+    """Train three steps on a cluster of three raylets; a node goes in step 2."""
+    from ray.cluster_utils import Cluster
+
+    memory = {"object_store_memory": 80 << 20}
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, **memory}
+    )
+    nodes = [cluster.add_node(num_cpus=4, resources={f"node{n}": 8}, **memory) for n in (0, 1)]
+    connect(cluster.address)
+    trained = [
+        ray.remote(num_cpus=0, resources={f"node{rank % 2}": 1})(Trainer).remote(rank)
+        for rank in range(4)
+    ]
+    totals = []
+    with rlprof_ray.Fleet(config) as fleet:
+        fleet.attach(actor=trained)
+        for step in fleet.steps((1, 2, 3)):
+            with fleet.phase("update"):
+                if step == 2:  # its window is open everywhere before a node goes
+                    ray.get([actor.pid.remote() for actor in trained])
+                refs = [actor.update.remote(step, 0.1) for actor in trained]
+                if step == 2:
+                    cluster.remove_node(nodes[1], allow_graceful=False)
+                    for actor in trained[1::2]:
+                        wait_until(lambda actor=actor: answers(ray, actor) is False)
+                totals.append(ray.get(refs[::2]))
+        began = time.monotonic()
+    say(run=str(fleet.run_dir), closed_s=time.monotonic() - began, totals=totals)
+    ray.shutdown()
+    cluster.shutdown()
+
+
 def main() -> None:
     """Train three steps as the test wants it, and end."""
     spec = json.loads(sys.argv[1])
+    if "loses a node" in spec:
+        lose_a_node(spec["loses a node"])
+        return
     how, where = spec["end"], spec["where"]
     windows = 2 * len(spec["config"]["steps"])
     connect(spec["address"])

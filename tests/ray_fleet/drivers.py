@@ -28,9 +28,9 @@ def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
 
 
-def said_by(module, spec):
-    """Run a module of this folder to its end; return how it ended, and all that it has said."""
-    done = python("-m", f"tests.ray_fleet.{module}", json.dumps(spec), env=environment())
+def said_by(spec):
+    """Run a driver to its end; return how it ended, and all that it has said."""
+    done = python("-m", "tests.ray_fleet.driver", json.dumps(spec), env=environment())
     said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
     assert said, done.stderr[-3000:]
     return done, said
@@ -43,7 +43,7 @@ def drive(config, *, address, end="", where="", closes=True, detached=False, fin
         "config": config, "address": address, "end": end, "where": where, "with": closes,
         "detached": detached, "names": names, "find": bool(find),
     }  # fmt: skip
-    done, said = said_by("driver", spec)
+    done, said = said_by(spec)
     totals = [one["total"] for one in said if "total" in one]
     closed_s = next((one["closed_s"] for one in said if "closed_s" in one), -1.0)
     return Ended(done.returncode, said[0]["run"], totals, closed_s, done.stderr, names)

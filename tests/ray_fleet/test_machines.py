@@ -129,7 +129,7 @@ def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     nodes = tmp_path / "nodes"
     given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
 
-    _, (out,) = said_by("cluster_step", given)
+    _, (out,) = said_by({"loses a node": given})
 
     run = rlprof.read(out["run"])
     gone = {2: "lost", 3: "failed"}

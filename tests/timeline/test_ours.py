@@ -41,9 +41,11 @@ def stretch(written, name: str) -> tuple[int, int]:
 
 
 def test_starts_stops_and_exports_are_slices_of_the_process_they_took(run, write) -> None:
-    """A start lasts until training goes on; before it stands for how long its member was busy."""
-    recorded(run)
-    run.process(rank=1).span("step", "step 2", NOW, NOW + 1, step=2)
+    """A start lasts until training goes on, behind how long it was late; recorded steps say it."""
+    process = recorded(run)
+    key = process.open(UPDATE, NOW, tool="nsys")
+    process.tell("failed", **key, hook="start", error="no nsys here")
+    run.process(rank=1).span("step", "step 2 of another", NOW, NOW + 1, step=2)
 
     written = write()
 
@@ -56,16 +58,6 @@ def test_starts_stops_and_exports_are_slices_of_the_process_they_took(run, write
     assert written.track("rlprof: torch.export") == ("actor 0/2 · node-a", "rlprof exports")
     args = written.named("rlprof: torch.stop")["args"]
     assert args == {"window": "2/update_actor", "target": "actor 0/2"}
-
-
-def test_recorded_steps_say_what_recorded_them(run, write) -> None:
-    """Only the steps of the process that a capture overlaps have the argument."""
-    process = recorded(run)
-    key = process.open(UPDATE, NOW, tool="nsys")
-    process.tell("failed", **key, hook="start", error="no nsys here")
-
-    written = write()
-
     assert written.named("step 2")["args"]["recorded"] == "torch 2/update_actor"
     assert "recorded" not in written.named("step 3")["args"]
 

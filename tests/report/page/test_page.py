@@ -32,12 +32,24 @@ def sections(text):
     return {match[1]: match[2] for match in found}
 
 
-def test_every_section_is_there_and_linked():
-    """A run with something of everything has all sections, in order, and a link to each."""
+def test_every_section_is_there_and_linked_and_tells_all():
+    """In order; a finding with its bound and a command to paste, steps hatched where recorded."""
     text = page(made())
+    told = sections(text)
 
-    assert list(sections(text)) == SECTIONS
+    assert list(told) == SECTIONS
     assert re.findall(r'<a href="#([a-z-]+)">', text.split("</nav>")[0]) == SECTIONS
+    for words in (
+        "The last 5 % of trajectories hold step 7 up by 26.6 s.",
+        "They write 2.5 times as many tokens.",
+        "<dd>26.6\u00a0s (40\u00a0%)",
+        "<b>trajectory 7-113</b>",
+        "rlprof capture runs/grpo --phase rollout",
+    ):
+        assert words in told["findings"]
+    hatched = [told["steps"].count(f'class="over {one}"') for one in ("recorded", "touched")]
+    assert hatched == [2, 2]
+    assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told["steps"]
 
 
 def test_a_run_without_a_step_says_so():
@@ -46,17 +58,6 @@ def test_a_run_without_a_step_says_so():
 
     assert "<h1>No step has begun yet.</h1>" in page(nothing)
     assert {"steps", "helps", "path", "rollout"} & set(sections(page(nothing))) == set()
-
-
-def test_a_finding_is_told_whole():
-    """Cause, evidence, bound, where to look and a command to paste, with the run's folder in it."""
-    told = sections(page(made()))["findings"]
-
-    assert "The last 5 % of trajectories hold step 7 up by 26.6 s." in told
-    assert "They write 2.5 times as many tokens." in told
-    assert "<dd>26.6\u00a0s (40\u00a0%)" in told
-    assert "<b>trajectory 7-113</b>" in told
-    assert "rlprof capture runs/grpo --phase rollout" in told
 
 
 def test_each_figure_has_inputs_window_and_filter():
@@ -71,14 +72,6 @@ def test_each_figure_has_inputs_window_and_filter():
         'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 8, 83.4\u00a0s; the parts '
         "tile it exactly. Filter: clean steps."
     ) in captions
-
-
-def test_marked_steps_are_hatched():
-    """Steps that recording was in or touched are hatched, and named."""
-    told = sections(page(made()))["steps"]
-
-    assert [told.count(f'class="over {state}"') for state in ("recorded", "touched")] == [2, 2]
-    assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told
 
 
 def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rlprof_torch._kineto import finish
-from tests.fuzz.parsers import Parser
 from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span, span
 
 sys.set_int_max_str_digits(0)  # a number of 5000 digits is JSON
@@ -75,4 +74,4 @@ def _event(number: int) -> dict[str, Any]:
             "ts": number + 0.5, "dur": 1.25, "args": {"External id": number}}  # fmt: skip
 
 
-PARSER = Parser("kineto", TOKENS, seeds(), check)
+SEEDS = seeds()

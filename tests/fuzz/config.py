@@ -6,10 +6,9 @@ from rlprof import ConfigError
 from rlprof.config import Config, check_config
 from rlprof.rundir import as_line
 from tests.fakes import tools
-from tests.fuzz.parsers import Parser
 from tests.properties.fault_lines import misformed
 
-SEEDS = (
+SEEDS = tuple(seed.encode() for seed in (
     """\
 run_dir: outputs/profile
 tool: [fake, other]
@@ -39,7 +38,7 @@ engines: {x: {a: 1}}
 """,
     "tool: fake\nroles: {a: {options: {fake: {raises_in: !!str 7, artifacts: 0x1F}}}}\n",
     "- a\n- {b: !!set {x, y}, c: !!timestamp 2001-02-03, d: !!binary aGk=, e: !!omap [f: .nan]}\n",
-)
+))  # fmt: skip
 TOKENS = (
     b"!!int ", b"!!bool ", b"!!float ", b"!!timestamp ", b"!!binary ", b"!!set ", b"!!omap ",
     b"!!pairs ", b"!!python/name:os.system ", b"!!merge ", b"!!null ", b"&a ", b"*a", b"<<: ",
@@ -66,6 +65,3 @@ def check(data: bytes, folder: Path) -> None:
     for role in config.roles:
         schedule = config.schedule(role)
         assert schedule.at_step(2) is None or schedule.mode == "continuous"
-
-
-PARSER = Parser("config", TOKENS, tuple(seed.encode() for seed in SEEDS), check)
