@@ -6,7 +6,6 @@ import pytest
 
 import rlprof
 from rlprof.session import _current
-from rlprof_cli import main
 from tests.core.steps import train
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
@@ -94,17 +93,6 @@ def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hi
 
     assert [launch.env for launch in found] == [{}, {"FIRST": "4"}]
     assert dict(found[1].engine_args) == {"cells_of": 4}
-
-
-@pytest.mark.usefixtures("hive", "calls")
-def test_check_says_what_records_inside(tmp_path, capsys):
-    """The tools of its role are not those of the process that holds the engine."""
-    file = tmp_path / "profile.yaml"
-    file.write_text("tool: fake\nsteps: [1]\nroles: {rollout: {engine: hive}}")
-
-    assert main(["check", str(file)]) == 0
-
-    assert "engine hive (inside it: fake)" in capsys.readouterr().out
 
 
 def test_what_fails_in_a_worker_fails_there_alone(hive_config):

@@ -10,33 +10,34 @@ from rlprof.errors import ConfigError
 from tests.core.steps import record, train
 
 
+def listen(word, **hooks):
+    """Register a listener with these hooks."""
+    marked = {name: hookimpl(hook) for name, hook in hooks.items()}
+    rlprof.register("listener", word, type(word, (), marked))
+
+
 @pytest.fixture(name="heard")
 def _heard():
     """Register the listener `ear`; return what it hears, in order."""
     heard = []
 
-    class Ear:
-        @hookimpl
-        def session_opened(self, session):
-            heard.append(("opened", session.target.role, threading.current_thread().name))
+    def hear(*what):
+        heard.append(what)
 
-        @hookimpl
-        def step_ended(self, step, seconds, windows, phases):
-            heard.append(("step", step, windows, phases, seconds >= 0))
-
-        @hookimpl
-        def window_opened(self, window, target, tools):
-            heard.append(("begins", window.id, str(target), tools))
-
-        @hookimpl
-        def window_closed(self, window, tools, reason):
-            heard.append(("ends", window.id, tools, reason))
-
-        @hookimpl
-        def session_closing(self, session):
-            heard.append(("closing", session.is_recording))
-
-    rlprof.register("listener", "ear", Ear)
+    listen(
+        "ear",
+        session_opened=lambda self, session: hear(
+            "opened", session.target.role, threading.current_thread().name
+        ),
+        step_ended=lambda self, step, seconds, windows, phases: hear(
+            "step", step, windows, phases, seconds >= 0
+        ),
+        window_opened=lambda self, window, target, tools: hear(
+            "begins", window.id, str(target), tools
+        ),
+        window_closed=lambda self, window, tools, reason: hear("ends", window.id, tools, reason),
+        session_closing=lambda self, session: hear("closing", session.is_recording),
+    )
     return heard
 
 
@@ -93,12 +94,7 @@ def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, hear
     monkeypatch.setattr("rlprof.session._listeners._CLOSE_S", 0.1)
     let_go = threading.Event()
 
-    class Hangs:
-        @hookimpl
-        def session_opened(self):
-            let_go.wait()
-
-    rlprof.register("listener", "hangs", Hangs)
+    listen("hangs", session_opened=lambda self: let_go.wait())
     with rlprof.open(config(steps=[1], listeners=["hangs", "ear"])) as prof:
         train(prof, range(3))
         prof.scribe.flush()
@@ -117,16 +113,7 @@ def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     monkeypatch.setattr("rlprof.session._listeners._MOST", 2)
     let_go = threading.Event()
 
-    class Slow:
-        @hookimpl
-        def session_opened(self):
-            let_go.wait(30)
-
-        @hookimpl
-        def step_ended(self):
-            pass
-
-    rlprof.register("listener", "slow", Slow)
+    listen("slow", session_opened=lambda self: let_go.wait(30), step_ended=lambda self: None)
     monkeypatch.setattr("rlprof.session._listeners._OPEN_S", 0.01)
     with rlprof.open(config(steps=[1], listeners="slow")) as prof:
         train(prof, range(5))

@@ -15,7 +15,7 @@ import rlprof_ray
 from rlprof_cli import main
 from tests.faults.disks import tmpfs
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import rows, train
 from tests.ray_fleet.drivers import said_by
 from tests.ray_fleet.faults import LIMITS, SLACK_S, bare, states
 
@@ -29,19 +29,6 @@ def fill(folder):
             out.write(b"x" * 4096)
 
 
-def filled(ray, fleet, actors, fills=None):
-    """Run three steps, *fills* being called in the first; return what training made."""
-    with fleet:
-        fleet.attach(actor=actors)
-        for step in fleet.steps((1, 2, 3)):
-            if step == 1 and fills is not None:
-                fleet.session.scribe.flush()  # it has said where its members write
-                fills()
-            with fleet.phase("update"):
-                totals = ray.get([actor.update.remote(step) for actor in actors])
-    return totals
-
-
 # failures.md: disk-full
 def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, tmp_path):
     """It is listed; once there is room, `rlprof collect` brings it and all is whole."""
@@ -49,12 +36,16 @@ def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, t
     with tmpfs(tmp_path / "runs", "size=256k") as disk:
         fleet = rlprof_ray.Fleet(given)
 
-        totals = filled(ray, fleet, [spawn(Trainer, 5)], lambda: fill(disk))
+        with fleet:
+            fleet.attach(actor=(actors := [spawn(Trainer, 5)]))
+            fleet.session.scribe.flush()  # it has said where its members write
+            fill(disk)
+            out = train(ray, fleet, actors, (1, 2, 3))
         (left,) = rlprof.read(fleet.run_dir).left
         (disk / "filler").unlink()
         code = main(["collect", str(fleet.run_dir)])
 
-        assert bare((5,), (1, 2, 3))[-1] == totals
+        assert bare((5,), (1, 2, 3)) == out
         assert tmp_path / "nodes" in Path(left.folder).parents
         assert code == 0
         assert rlprof.read(fleet.run_dir).left == ()
@@ -62,18 +53,18 @@ def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, t
 
 
 # failures.md: node-off
-def test_a_node_that_takes_nothing_leaves_rlprof_off_there(ray, spawn, config, tmp_path):
+def test_a_node_that_takes_nothing_leaves_rlprof_off_there(spawn, config, trained, tmp_path):
     """It is named, with the reason; there is nothing to collect."""
     with tmpfs(tmp_path / "nodes", "size=256k,nr_inodes=2") as disk:
-        fleet = rlprof_ray.Fleet(config(fleet={"node_dir": str(disk)}))
+        given = config(fleet={"node_dir": str(disk)})
         with suppress(OSError):
             for number in count():
                 (disk / f"filler{number}").touch()
 
-        totals = filled(ray, fleet, [spawn(Trainer, 5)])
+        fleet, out = trained(given, [spawn(Trainer, 5)], (1, 2, 3))
 
         run = rlprof.read(fleet.run_dir)
-        assert bare((5,), (1, 2, 3))[-1] == totals
+        assert bare((5,), (1, 2, 3)) == out
         assert run.left == ()
         assert "rlprof stays off there" in " ".join(run.problems)
 

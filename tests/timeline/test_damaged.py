@@ -191,15 +191,8 @@ def begun(traces: Path) -> tuple[subprocess.Popen[str], set[int]]:
     drafts = "exports/.timeline.json.gz.*/*"
     wait_until(lambda: process.poll() is not None or any(traces.glob(drafts)))
     assert process.poll() is None, process.communicate()[1]
-    found = set()
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, owner = stat.read_text().rpartition(")")[2].split()[:2]
-        except OSError:  # it has ended
-            continue
-        if int(owner) == process.pid and state != "Z":
-            found.add(int(stat.parent.name))
-    return process, found
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return process, {int(child) for child in children.split()}
 
 
 # failures.md: export-stopped
