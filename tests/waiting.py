@@ -1,5 +1,7 @@
 """Waits for what other threads and processes do, and finds those that are left."""
 
+import os
+import pty
 import subprocess
 import sys
 import time
@@ -34,3 +36,33 @@ def processes(*words, env=""):
             if all(word.encode() in line for word in words) and env.encode() in given:
                 found.append(int(folder.name))
     return found
+
+
+class Terminal:
+    """`rlprof` in a terminal of its own."""
+
+    def __init__(self, *words, env=None):
+        self.fd, theirs = pty.openpty()
+        argv = [sys.executable, "-m", "rlprof", *map(str, words)]
+        its = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "env": env}
+        self.process = subprocess.Popen(argv, start_new_session=True, **its)
+        os.close(theirs)
+        self.text = ""
+
+    def until(self, words):
+        deadline = time.monotonic() + 60
+        while words not in self.text:
+            assert time.monotonic() < deadline, self.text
+            self.text += self._read()
+
+    def rest(self):
+        while piece := self._read():
+            self.text += piece
+        os.close(self.fd)
+        return self.process.wait(60)
+
+    def _read(self):
+        try:
+            return os.read(self.fd, 65536).decode()
+        except OSError:  # it has ended
+            return ""

@@ -6,15 +6,16 @@ from rlprof import Artifact, Ready, hookimpl
 from tests.fakes.tools import Fake
 
 
-def _returning(found):
-    """Make a tool whose export returns what *found* makes of its folder."""
+def _returning(name, found):
+    """Make a tool, to be imported as *name*, whose export returns what *found* does."""
 
     class Odd(Fake):
         @hookimpl
         def export(self, capture, folder, out):
             (out / "there.txt").write_text("x")
-            return found
+            return found()
 
+    Odd.__name__ = Odd.__qualname__ = name
     return Odd
 
 
@@ -22,11 +23,15 @@ def _artifact(path="there.txt", **changes):
     return Artifact(path, **({"kind": "files", "format": "text"} | changes))
 
 
-Names = _returning(["there.txt"])
-Alone = _returning(_artifact())
-Unwritten = _returning([_artifact("nope.txt")])
-Outside = _returning([_artifact("../there.txt")])
-Kind = _returning([_artifact(kind="tracee")])
+Names = _returning("Names", lambda: ["there.txt"])
+Alone = _returning("Alone", _artifact)
+Unwritten = _returning("Unwritten", lambda: [_artifact("nope.txt")])
+Outside = _returning("Outside", lambda: [_artifact("../there.txt")])
+Kind = _returning("Kind", lambda: [_artifact(kind="tracee")])
+Signs = _returning("Signs", lambda: [_artifact(note=str(os.getpid()))])
+"""Says which process exports."""
+NamesCommand = _returning("NamesCommand", lambda: [_artifact(command="look {run}/step")])
+"""Says what looks at its file."""
 
 
 class Copies(Fake):
@@ -37,24 +42,6 @@ class Copies(Fake):
         (out / "there.txt").write_text("x")
         (out / "trace.json.gz").write_bytes((folder / "trace").read_bytes())
         return [_artifact(), _artifact("trace.json.gz", kind="trace", format="chrome-trace")]
-
-
-class Signs(Fake):
-    """Say which process exports."""
-
-    @hookimpl
-    def export(self, out):
-        (out / "there.txt").write_text("x")
-        return [_artifact(note=str(os.getpid()))]
-
-
-class NamesCommand(Fake):
-    """Say what looks at its file."""
-
-    @hookimpl
-    def export(self, out):
-        (out / "there.txt").write_text("x")
-        return [_artifact(command="look {run}/step")]
 
 
 class StartsFive(Fake):

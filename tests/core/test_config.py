@@ -210,7 +210,6 @@ class Rival:
 
 @pytest.fixture(autouse=True)
 def _hand():
-    """Offer the plugins above, by hand."""
     for word, cls in (("sampler", Sampler), ("counter", Bare), ("rival", Rival)):
         plugins.register("tool", word, cls)
     plugins.register("engine", "engine", Motor)

@@ -17,7 +17,6 @@ FOLLOW = "follow Migration in rlprof's CHANGELOG.md"
 
 
 def refusal(kind: plugins.Kind, name: str) -> str:
-    """Return why plugin *name* is refused."""
     with pytest.raises(PluginError) as error:
         plugins.load(kind, name)
     return str(error.value)

@@ -66,7 +66,6 @@ class Folder:
         (path / "run.json").write_text(json.dumps(self.header))
 
     def write(self, *lines: dict[str, Any], name: str = "actor-0") -> Path:
-        """Write a whole manifest."""
         file = self.manifest / f"{name}.jsonl"
         file.write_bytes(b"".join(map(as_line, lines)))
         return file

@@ -30,7 +30,6 @@ def _scratch(tmp_path_factory):
 
 @pytest.fixture(name="shell")
 def _shell(tmp_path, scratch):
-    """Return a shell in an empty folder."""
     shell = Shell(tmp_path, {"TMPDIR": str(scratch)})
     yield shell
     shell.close()

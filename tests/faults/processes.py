@@ -121,7 +121,6 @@ def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:
 
 
 def end_all(home: Path) -> None:
-    """Kill what a test that failed has left."""
     for line in _of(home, []):
         with suppress(ProcessLookupError):
             os.kill(int(line.split()[0]), signal.SIGKILL)

@@ -4,23 +4,10 @@ import json
 import os
 import sys
 import uuid
-
-import attrs
+from types import SimpleNamespace
 
 from tests.ray_fleet.conftest import ROOT
 from tests.waiting import python
-
-
-@attrs.frozen
-class Ended:
-    """How a driver ended, and what it has said."""
-
-    code: int
-    run: str
-    totals: list
-    closed_s: float
-    stderr: str
-    names: list
 
 
 def environment():
@@ -44,6 +31,7 @@ def drive(config, *, address, end="", where="", closes=True, detached=False, fin
         "detached": detached, "names": names, "find": bool(find),
     }  # fmt: skip
     done, said = said_by(spec)
-    totals = [one["total"] for one in said if "total" in one]
-    closed_s = next((one["closed_s"] for one in said if "closed_s" in one), -1.0)
-    return Ended(done.returncode, said[0]["run"], totals, closed_s, done.stderr, names)
+    totals = [one.pop("total") for one in said if "total" in one]
+    last = {key: value for one in said for key, value in one.items()}  # run, closed_s
+    told = {"closed_s": -1.0, "totals": totals, "names": names, "stderr": done.stderr} | last
+    return SimpleNamespace(code=done.returncode, **told)

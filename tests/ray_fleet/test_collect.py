@@ -134,7 +134,6 @@ def _far(tmp_path):
 
 @pytest.fixture(name="home")
 def _home(tmp_path):
-    """Make the run folder at home."""
     folder = tmp_path / "home" / "a-run"
     folder.mkdir(parents=True)
     return folder

@@ -4,9 +4,8 @@ import os
 import signal
 import time
 from itertools import pairwise
-from pathlib import Path
+from types import SimpleNamespace
 
-import attrs
 import pytest
 
 import rlprof
@@ -20,21 +19,6 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 STEPS = (1, 2, 3)
-
-
-@attrs.frozen
-class Trained:
-    """What a fleet has left behind, and the seconds that its steps and its end took."""
-
-    path: Path
-    out: list
-    longest: float
-    attaching: float
-    closing: float
-
-    @property
-    def whole(self):
-        return {name for name, state in states(self.path).items() if state == "whole"}
 
 
 def nothing(step, path):
@@ -57,9 +41,11 @@ def train(ray, given, actors, servers=(), *, live=2, before=nothing, inside=noth
                 inside(step, fleet.run_dir)
                 out.append(ray.get(refs))
             times.append(time.monotonic())
-    longest = max(after - began for began, after in pairwise(times[1:]))
-    last = time.monotonic() - times[-1]
-    return Trained(fleet.run_dir, out, longest, times[1] - times[0], last)
+    times.append(time.monotonic())
+    attaching, *steps, closing = [after - began for began, after in pairwise(times)]
+    whole = {name for name, state in states(fleet.run_dir).items() if state == "whole"}
+    said = {"attaching": attaching, "longest": max(steps), "closing": closing, "whole": whole}
+    return SimpleNamespace(path=fleet.run_dir, out=out, **said)
 
 
 # failures.md: actor-gone

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.slow
 
 
 def fill(folder):
-    """Leave no room on a disk."""
     with (folder / "filler").open("wb", buffering=0) as out, suppress(OSError):
         while True:
             out.write(b"x" * 4096)

@@ -32,7 +32,6 @@ def _part(tmp_path):
 
 
 def found(cause, *where):
-    """Return a finding."""
     return Finding(
         cause=cause, title=f"{cause} is slow", evidence=(), seconds=1.0, bound_s=1.0, share=0.3,
         steps=(5,), where=where,

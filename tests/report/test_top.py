@@ -1,12 +1,7 @@
 """`rlprof top`: what it shows of a run that goes on, and what it reads for it."""
 
 import json
-import os
-import pty
 import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -15,6 +10,7 @@ from rlprof_report._top import Live, screen
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.folder import Driven
+from tests.waiting import Terminal
 
 ENGINE = {"role": "rollout", "rank": 0, "world_size": 1, "replica": 2, "coordinates": {}}
 WINDOW = {"start_step": 3, "end_step": 4, "phase": "update_actor", "occurrence": 0}
@@ -34,7 +30,6 @@ def _run(tmp_path):
 
 
 def shown(run, width=100, height=24):
-    """Return the lines of one screen."""
     live = Live(run.written())
     live.look()
     return screen(live, width=width, height=height).splitlines()
@@ -155,43 +150,10 @@ def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
     assert agree(shown_, printed), printed
 
 
-class Terminal:
-    """The command in a terminal of its own."""
-
-    def __init__(self, path):
-        self.fd, theirs = pty.openpty()
-        argv = [sys.executable, "-m", "rlprof", "top", str(path)]
-        self.process = subprocess.Popen(
-            argv, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-        )
-        os.close(theirs)
-        self.text = ""
-
-    def until(self, words):
-        """Read until *words* were shown."""
-        deadline = time.monotonic() + 60
-        while words not in self.text:
-            assert time.monotonic() < deadline, self.text
-            self.text += self._read()
-
-    def rest(self):
-        """Read until it has ended; return its exit code."""
-        while piece := self._read():
-            self.text += piece
-        os.close(self.fd)
-        return self.process.wait(60)
-
-    def _read(self):
-        try:
-            return os.read(self.fd, 65536).decode()
-        except OSError:  # it has ended
-            return ""
-
-
 @pytest.mark.slow
 def test_in_a_terminal_it_follows_the_run_to_its_end(run):
     """It redraws the screen in place, and its last line is the verdict of `rlprof why`."""
-    terminal = Terminal(run.written())
+    terminal = Terminal("top", run.written())
     terminal.until("after step 2")
     run.step(3, {"rollout": 2, "update_actor": 1})
     run.written()
@@ -208,7 +170,7 @@ def test_in_a_terminal_it_follows_the_run_to_its_end(run):
 @pytest.mark.slow
 def test_ctrl_c_ends_it_quietly(run):
     """Its exit code is 0, and nothing is said."""
-    terminal = Terminal(run.written())
+    terminal = Terminal("top", run.written())
     terminal.until("after step 2")
     terminal.process.send_signal(signal.SIGINT)
 

@@ -102,7 +102,6 @@ class ProcessBuilder:
         return {"window": attrs.asdict(window), "tool": tool, **whose}
 
     def open(self, window: Window, at: int, *, tool: str = "torch") -> dict[str, Any]:
-        """Open *window*, and leave it so."""
         key = self.key(window, tool)
         self.opened.add((window, tool, self.engine))
         self.tell("opened", at, **key, scratch="", asked={})

@@ -24,7 +24,6 @@ RANK_3 = {"rank": 3, "world_size": 8}
 
 
 def laid(folder: Path) -> Written:
-    """Export all files of *folder*."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     hooks, out = plugins.hooks(Timeline()), folder / "out"
     out.mkdir()

@@ -6,13 +6,11 @@ import hashlib
 import http.client
 import json
 import os
-import pty
 import re
 import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from queue import SimpleQueue
 from threading import Thread
@@ -24,6 +22,7 @@ from rlprof_cli import main
 from rlprof_timeline import _offline, _view
 from rlprof_timeline._serve import FileServer
 from tests.timeline.builder import NOW, RunBuilder
+from tests.waiting import Terminal, wait_until
 
 PAGE = "https://ui.perfetto.dev"
 TRACE, FILE = "/a1b2/my trace.json.gz", "/a1b2/my%20trace.json.gz"
@@ -245,27 +244,20 @@ def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
     seen, browser = tmp_path / "seen", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}.part; mv {seen}.part {seen}\n')
     browser.chmod(0o755)
-    ours, its = pty.openpty()
-    argv = [sys.executable, "-m", "rlprof", "view", str(trace), "--port", "0"]
     env = {**os.environ, "BROWSER": f"{browser} %s"}
-    with (
-        subprocess.Popen(argv, stdout=its, env=env) as process,
-        os.fdopen(ours, newline="\n") as terminal,
-    ):
-        os.close(its)
-        lines = [terminal.readline().rstrip() for _ in range(3)]
-        port = urlsplit(lines[0].rpartition(" at ")[2]).port
-        while not seen.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        last = terminal.readline()
+    terminal = Terminal("view", trace, "--port", "0", env=env)
+    terminal.until("set its flag")
+    wait_until(seen.exists)
+    terminal.process.send_signal(signal.SIGINT)
+    code = terminal.rest()
 
+    *lines, last = terminal.text.split("\r\n")[:4]
+    port = urlsplit(lines[0].rpartition(" at ")[2]).port
     assert seen.read_text() == lines[1]
     assert lines[1].endswith(f"my%2520trace.json.gz&rpc_port={port}")
     assert lines[2].startswith("Perfetto's page fetches only from port 9001 until you set its flag")
-    assert last == "\rended: my trace.json.gz is served no longer\r\n"  # over the ^C
-    assert process.returncode == 0
+    assert last == "\rended: my trace.json.gz is served no longer"  # over the ^C
+    assert code == 0
 
 
 def refused(capsys, *words):
