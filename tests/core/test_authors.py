@@ -8,6 +8,7 @@ import pytest
 
 import rlprof
 from rlprof.session import _exports
+from tests.cases import cases
 from tests.core import authors
 from tests.core.steps import record
 
@@ -29,15 +30,13 @@ def exported(folder, name, raw):
 
 
 # failures.md: export-returned
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("Names", "export must return rlprof.Artifact, got 'there.txt'"),
-        ("Alone", "export must return a list of rlprof.Artifact, got Artifact(path='there.txt'"),
-        ("Unwritten", "export has not written 'nope.txt' into out, and named it all the same"),
-        ("Outside", "artifact '../there.txt' lies outside its folder"),
-        ("Kind", "artifact 'there.txt': kind must be trace or files, got 'tracee'"),
-    ],
+@cases(
+    "name, says",
+    ("Names", "export must return rlprof.Artifact, got 'there.txt'"),
+    ("Alone", "export must return a list of rlprof.Artifact, got Artifact(path='there.txt'"),
+    ("Unwritten", "export has not written 'nope.txt' into out, and named it all the same"),
+    ("Outside", "artifact '../there.txt' lies outside its folder"),
+    ("Kind", "artifact 'there.txt': kind must be trace or files, got 'tracee'"),
 )
 def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
     """The outcome of the export names the mistake; the raw data are kept."""
@@ -49,14 +48,12 @@ def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
 
 
 # failures.md: export-returned
-@pytest.mark.parametrize(
-    ("trace", "says"),
-    [
-        (gzip.compress(TRACE[1:]), 'does not begin with the key "rlprof"'),
-        (gzip.compress(TRACE)[:-8], "is cut: its gzip has no end"),
-        (gzip.compress(TRACE[:-3]), "is cut: its JSON has no end"),
-        (gzip.compress(TRACE), ""),
-    ],
+@cases(
+    "trace, says",
+    (gzip.compress(TRACE[1:]), 'does not begin with the key "rlprof"'),
+    (gzip.compress(TRACE)[:-8], "is cut: its gzip has no end"),
+    (gzip.compress(TRACE[:-3]), "is cut: its JSON has no end"),
+    (gzip.compress(TRACE), ""),
 )
 def test_a_damaged_trace_is_never_called_whole(tmp_path, trace, says):
     """The export failed, other artifacts are kept, and so are the raw data."""

@@ -12,6 +12,7 @@ from rlprof.distributions import KNOWN
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS
 from rlprof_cli._table import table
+from tests.cases import cases
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.core.steps import record
@@ -50,18 +51,16 @@ def test_every_command_explains_itself(shell):
         assert len(out.split()) > 40
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["chekc"], "rlprof: error: no command 'chekc'; did you mean 'check'?"),
-        (["check"], "rlprof check: error: the following arguments are required: FILE"),
-        (["plan", "p.yaml", "--steps", "9-3"],
-         "rlprof plan: error: argument --steps: expected a range like 0-20, got '9-3'"),
-        (["plan", "p.yaml", "--like", "run", "--window-s", "1"],
-         "rlprof plan: error: argument --window-s: not allowed with argument --like"),
-        (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
-        (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
-    ],
+@cases(
+    "argv, message",
+    (["chekc"], "rlprof: error: no command 'chekc'; did you mean 'check'?"),
+    (["check"], "rlprof check: error: the following arguments are required: FILE"),
+    (["plan", "p.yaml", "--steps", "9-3"],
+     "rlprof plan: error: argument --steps: expected a range like 0-20, got '9-3'"),
+    (["plan", "p.yaml", "--like", "run", "--window-s", "1"],
+     "rlprof plan: error: argument --window-s: not allowed with argument --like"),
+    (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
+    (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
     ids=["misspelt", "no file", "backwards", "two at once", "unknown", "no command"],
 )  # fmt: skip
 def test_wrong_usage_is_2(shell, argv, message):
@@ -75,12 +74,10 @@ def test_wrong_usage_is_2(shell, argv, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("ending", "told"),
-    [
-        ("prof.close()", ["has ended.", "rlprof export --to report "]),
-        ("os.kill(os.getpid(), 9)", ["died.", "rlprof salvage "]),
-    ],
+@cases(
+    "ending, told",
+    ("prof.close()", ["has ended.", "rlprof export --to report "]),
+    ("os.kill(os.getpid(), 9)", ["died.", "rlprof salvage "]),
     ids=["ended", "died"],
 )
 def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
@@ -284,15 +281,13 @@ def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     assert windows == [row.split()[-1] for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("config", "folders"),
-    [
-        ("tool: torch\nsteps: [7]\nmode: continuous\nroles: {a: {}}",
-         "step_000007/step/<role>_<rank>_of_<world>/"),
-        ("steps: [7]\nroles: {r: {engine: mini}}", "step_000007/<phase>/<role>_replica_<n>/"),
-        ("tool: torch\nsteps: [7]\nroles: {a: {}, r: {engine: mini}}",
-         "step_000007/<phase>/<role>_<rank>_of_<world>/ or <role>_replica_<n>/"),
-    ],
+@cases(
+    "config, folders",
+    ("tool: torch\nsteps: [7]\nmode: continuous\nroles: {a: {}}",
+     "step_000007/step/<role>_<rank>_of_<world>/"),
+    ("steps: [7]\nroles: {r: {engine: mini}}", "step_000007/<phase>/<role>_replica_<n>/"),
+    ("tool: torch\nsteps: [7]\nroles: {a: {}, r: {engine: mini}}",
+     "step_000007/<phase>/<role>_<rank>_of_<world>/ or <role>_replica_<n>/"),
     ids=["whole steps", "an engine", "both"],
 )  # fmt: skip
 def test_plan_names_the_folders_as_they_will_be(shell, file, config, folders):

@@ -10,6 +10,7 @@ from rlprof.config import Config, Limits, Role, check_config, load_config, merge
 from rlprof.errors import ConfigError, RlprofError
 from rlprof.schedule import parse_steps
 from rlprof.types import Launch
+from tests.cases import cases
 from tests.fakes.engines import Motor
 from tests.fakes.tools import Bare
 
@@ -100,32 +101,28 @@ def test_all_faults_come_at_once():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"roles": {}},
-         "roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"),
-        ({"mode": "continuous", "roles": {"actor": {"phases": "gen"}}},
-         ("roles.actor.phases: only discrete mode records by phase; leave it out or set "
-          "mode: discrete")),
-        ({"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
-         "roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"),
-        ({"tools": {"tocrh": {}}}, "tools.tocrh: no role uses it; did you mean 'torch'?"),
-    ],
+@cases(
+    "changes, fault",
+    ({"roles": {}},
+     "roles: names no role, so nothing would be recorded; add one, e.g. actor: {}"),
+    ({"mode": "continuous", "roles": {"actor": {"phases": "gen"}}},
+     ("roles.actor.phases: only discrete mode records by phase; leave it out or set "
+      "mode: discrete")),
+    ({"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
+     "roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"),
+    ({"tools": {"tocrh": {}}}, "tools.tocrh: no role uses it; did you mean 'torch'?"),
 )  # fmt: skip
 def test_values_are_checked_against_each_other(changes, fault):
     """What is right by itself and wrong together is a fault that says how to resolve it."""
     assert faults_of({**ACTOR, **changes}) == [fault]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        {"roles": {}, "enabled": False},
-        {"roles": {"actor": {"tool": [], "engine": "vllm"}}},
-        {"join_steps": True, "mode": "continuous"},
-        {"tools": {"nsys": {}}},
-    ],
+    {"roles": {}, "enabled": False},
+    {"roles": {"actor": {"tool": [], "engine": "vllm"}}},
+    {"join_steps": True, "mode": "continuous"},
+    {"tools": {"nsys": {}}},
 )
 def test_what_goes_together_is_no_fault(changes):
     """Off without a role, an engine without a tool, joined steps, options for another day."""
@@ -270,14 +267,12 @@ def test_each_fault_has_its_line(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ({"must_be_odd": 2}, ": must_be_odd is even"),
-        ({"hz": 2000}, ": actor: 2000 Hz is too fast; take 1000"),
-        ({"out": "boom"}, ": configure raised KeyError: 'boom'"),
-        ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing, at launch"),
-    ],
+@cases(
+    "options, fault",
+    ({"must_be_odd": 2}, ": must_be_odd is even"),
+    ({"hz": 2000}, ": actor: 2000 Hz is too fast; take 1000"),
+    ({"out": "boom"}, ": configure raised KeyError: 'boom'"),
+    ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing, at launch"),
 )
 def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, fault):
     """Before the run a plugin may refuse, break or answer nonsense; its path names it."""
@@ -331,13 +326,11 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     )
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "fault"),
-    [
-        ("tools", "engine", "is no tool; put it under engines"),
-        ("engines", "sampler", "is no engine; put it under tools"),
-        ("tools", "counter", None),
-    ],
+@cases(
+    "place, name, fault",
+    ("tools", "engine", "is no tool; put it under engines"),
+    ("engines", "sampler", "is no engine; put it under tools"),
+    ("tools", "counter", None),
 )
 def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, fault):
     """And the other way round; those of a plugin not in use just now may stay where they belong."""

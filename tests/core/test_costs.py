@@ -9,6 +9,7 @@ import rlprof
 from rlprof.config import check_config
 from rlprof_cli import _calibration, main
 from rlprof_cli._calibration import Calibration
+from tests.cases import cases
 from tests.core.steps import train
 from tests.fakes import engines
 
@@ -42,12 +43,10 @@ def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("hook", "why"),
-    [
-        ("start", "RuntimeError: start went wrong"),
-        ("export", "it is measured without a device, and refuses that: export says no"),
-    ],
+@cases(
+    "hook, why",
+    ("start", "RuntimeError: start went wrong"),
+    ("export", "it is measured without a device, and refuses that: export says no"),
 )
 def test_a_tool_that_cannot_be_measured_says_why(use, hook, why):
     """What went wrong, or was refused, in the other process is told, and tried again next time."""

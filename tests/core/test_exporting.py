@@ -7,6 +7,7 @@ import pytest
 import rlprof
 from rlprof import Selection, hookimpl
 from rlprof.types import Window
+from tests.cases import cases
 from tests.core.distributions import install
 from tests.timeline.builder import NOW, RunBuilder
 
@@ -76,16 +77,14 @@ def _seen():
     return given
 
 
-@pytest.mark.parametrize(
-    ("argv", "part"),
-    [
-        (["--step", "1,5-7", "--step", "9"], {"steps": [1, range(5, 8), 9]}),
-        (["--role", "actor, critic", "--role", "x"], {"roles": ["actor", "critic", "x"]}),
-        (["--window", "1/update,rollout", "--only", "torch"],
-         {"windows": ["1/update", "rollout"], "only": ["torch"]}),
-        (["--from", "100ms", "--until", "2m"],
-         {"from_ns": NOW + SECOND // 10, "until_ns": NOW + 120 * SECOND}),
-    ],
+@cases(
+    "argv, part",
+    (["--step", "1,5-7", "--step", "9"], {"steps": [1, range(5, 8), 9]}),
+    (["--role", "actor, critic", "--role", "x"], {"roles": ["actor", "critic", "x"]}),
+    (["--window", "1/update,rollout", "--only", "torch"],
+     {"windows": ["1/update", "rollout"], "only": ["torch"]}),
+    (["--from", "100ms", "--until", "2m"],
+     {"from_ns": NOW + SECOND // 10, "until_ns": NOW + 120 * SECOND}),
     ids=" ".join,
 )  # fmt: skip
 def test_the_options_select_a_part(shell, folder, seen, argv, part):
@@ -114,13 +113,11 @@ def test_a_name_that_is_of_nothing_is_told_where_others_are(shell, folder, seen)
     ]
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        (["--step", "x"], "argument --step: expected steps like 3 or 3,5-7, got 'x'"),
-        (["--role", "a,"], "argument --role: expected a name, or several like a,b, got 'a,'"),
-        (["--until", "nan"], "argument --until: expected a time like 12.5, 90s, 2m or 1h, got"),
-    ],
+@cases(
+    "argv, told",
+    (["--step", "x"], "argument --step: expected steps like 3 or 3,5-7, got 'x'"),
+    (["--role", "a,"], "argument --role: expected a name, or several like a,b, got 'a,'"),
+    (["--until", "nan"], "argument --until: expected a time like 12.5, 90s, 2m or 1h, got"),
 )  # fmt: skip
 def test_what_selects_nothing_sensible_is_wrong_usage(shell, folder, argv, told):
     """Told with the option it was given to."""
@@ -231,14 +228,12 @@ def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, 
     assert "seen.txt" in out
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("empty", ("no run.json here, and no file that ends in .json, .gz, .trace, .pftrace; "
-                   "name a run folder, <run_dir>/<run id>, or one with traces")),
-        ("gone", "is not there; name a run folder, <run_dir>/<run id>"),
-        (".", "no run.json here; name a run folder, <run_dir>/<run id>"),
-    ],
+@cases(
+    "name, told",
+    ("empty", ("no run.json here, and no file that ends in .json, .gz, .trace, .pftrace; "
+               "name a run folder, <run_dir>/<run id>, or one with traces")),
+    ("gone", "is not there; name a run folder, <run_dir>/<run id>"),
+    (".", "no run.json here; name a run folder, <run_dir>/<run id>"),
     ids=["empty", "gone", "above runs"],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")

@@ -11,6 +11,7 @@ import pytest
 import rlprof
 from rlprof.session import _exports
 from rlprof.session._exports import RAW, result_of
+from tests.cases import cases
 from tests.core import authors
 from tests.core.steps import train
 from tests.core.test_authors import exported
@@ -56,12 +57,10 @@ def test_what_waits_is_given_to_one_helper(record, monkeypatch, at_once, helpers
 
 
 # failures.md: export-failed
-@pytest.mark.parametrize(
-    ("options", "within_s", "reason"),
-    [
-        ({"raises_in": "export:die"}, 600, "export: the helper process ended with 3: dying"),
-        ({"hangs_in": "export"}, 8, "export: took longer than export_timeout_s 8"),
-    ],
+@cases(
+    "options, within_s, reason",
+    ({"raises_in": "export:die"}, 600, "export: the helper process ended with 3: dying"),
+    ({"hangs_in": "export"}, 8, "export: took longer than export_timeout_s 8"),
 )
 def test_what_goes_wrong_costs_the_capture_it_was_at(record, options, within_s, reason):
     """Captures before and after it are whole; its own raw data stay, and its note says where."""

@@ -16,6 +16,7 @@ from rlprof import RunError
 from rlprof.rundir import RunFolder, join
 from rlprof.types import Target
 from rlprof_run import find_runs
+from tests.cases import cases
 
 LEADER = Target("actor", 0, 8)
 FOLLOWER = Target("actor", 3, 8)
@@ -82,15 +83,13 @@ def contents(path):
 # Where the id comes from
 
 
-@pytest.mark.parametrize(
-    ("env", "name"),
-    [
-        ({"RLPROF_RUN_ID": "mine", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "mine"),
-        ({"RLPROF_RUN_ID": "", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "t"),
-        ({"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "7"}, "slurm-7-0"),
-        ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2"}, "slurm-7-2"),
-        ({"RLPROF_RUN": "", "RLPROF_RUN_ID": "mine"}, "mine"),
-    ],
+@cases(
+    "env, name",
+    ({"RLPROF_RUN_ID": "mine", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "mine"),
+    ({"RLPROF_RUN_ID": "", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "t"),
+    ({"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "7"}, "slurm-7-0"),
+    ({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2"}, "slurm-7-2"),
+    ({"RLPROF_RUN": "", "RLPROF_RUN_ID": "mine"}, "mine"),
 )
 def test_the_launcher_names_the_run(at_once, runs, env, name):
     """The id comes from RLPROF_RUN_ID, else torchrun, else Slurm; what says nothing is ignored."""

@@ -9,6 +9,7 @@ import pytest
 
 from rlprof.rundir import Journal, as_line
 from rlprof_run._lines import read_lines
+from tests.cases import cases
 
 
 def strict(line: bytes):
@@ -24,15 +25,13 @@ def strict(line: bytes):
     return record
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ([1.5, float("-inf")], [1.5, "-inf"]),
-        ({("a", 1): 2, None: 3, 4: 5, 1.5: 6}, {"('a', 1)": 2, "None": 3, "4": 5, "1.5": 6}),
-        ("half \ud800 a pair", "half \\ud800 a pair"),
-        ({1}, "{1}"),
-        ((1, Path("/a/b")), [1, "/a/b"]),
-    ],
+@cases(
+    "value, expected",
+    ([1.5, float("-inf")], [1.5, "-inf"]),
+    ({("a", 1): 2, None: 3, 4: 5, 1.5: 6}, {"('a', 1)": 2, "None": 3, "4": 5, "1.5": 6}),
+    ("half \ud800 a pair", "half \\ud800 a pair"),
+    ({1}, "{1}"),
+    ((1, Path("/a/b")), [1, "/a/b"]),
 )
 def test_what_json_cannot_hold_becomes_its_text(value, expected):
     """Any value makes a line that strict readers take, and it says what the value was."""
@@ -115,15 +114,13 @@ def read(file):
     return list(read_lines(file, problems)), problems
 
 
-@pytest.mark.parametrize(
-    ("content", "problems"),
-    [
-        (b'{"a":1}\n{"b":2}\n', []),
-        (b'{"a":1}\n{"b":2}', []),
-        (b'{"a":1}\n{"b":2}\n{"c":', ["manifest/process.jsonl: 1 cut line skipped"]),
-        (b'{"x{"a":1}\n{"a":1}\n{"b":2}\n', ["manifest/process.jsonl: 1 cut line skipped"]),
-        (b'{"a":1}\n\0\0\0\n\xff\n{"b":2}\n', ["manifest/process.jsonl: 2 cut lines skipped"]),
-    ],
+@cases(
+    "content, problems",
+    (b'{"a":1}\n{"b":2}\n', []),
+    (b'{"a":1}\n{"b":2}', []),
+    (b'{"a":1}\n{"b":2}\n{"c":', ["manifest/process.jsonl: 1 cut line skipped"]),
+    (b'{"x{"a":1}\n{"a":1}\n{"b":2}\n', ["manifest/process.jsonl: 1 cut line skipped"]),
+    (b'{"a":1}\n\0\0\0\n\xff\n{"b":2}\n', ["manifest/process.jsonl: 2 cut lines skipped"]),
 )
 def test_whatever_is_no_record_is_skipped_and_counted(file, content, problems):
     """The records around what a crash or a bad disk left are all read."""

@@ -9,6 +9,7 @@ import rlprof
 from rlprof import control
 from rlprof.config import load_config
 from rlprof_live._slow import SlowSteps
+from tests.cases import cases
 from tests.core.steps import command
 from tests.core.steps import train as take
 from tests.waiting import wait_until
@@ -97,13 +98,11 @@ def words(prof, shell):
 
 # failures.md: partly-served
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "wanted", "how"),
-    [
-        ({}, {"next": 2, "phases": ("other",)}, "served 1 of 2 (step 2); step 1 was skipped"),
-        ({"raises_in": "start"}, {}, "served 0 of 1; step 1 failed"),
-        ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
-    ],
+@cases(
+    "options, wanted, how",
+    ({}, {"next": 2, "phases": ("other",)}, "served 1 of 2 (step 2); step 1 was skipped"),
+    ({"raises_in": "start"}, {}, "served 0 of 1; step 1 failed"),
+    ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
 )
 def test_a_step_of_which_nothing_is_left_is_not_served(config, shell, options, wanted, how):
     """What was due in it was skipped, or the tool has failed in all of its windows."""
@@ -152,17 +151,15 @@ def test_options_and_tools_of_a_request_are_its_own(config, calls):
     assert {c.state for c in captures} == {"whole"}
 
 
-@pytest.mark.parametrize(
-    ("said", "wanted", "error"),
-    [
-        ({}, {"tool": ("fake",), "options": {"fake": {"levle": 1}}},
-         "fake.levle: unknown key; did you mean 'level'?"),
-        ({}, {"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
-        ({"roles": {"actor": {"tool": []}}}, {}, "actor has no tool; name one: --tool torch"),
-        # rather than wait for ever
-        ({"steps": {"every": 1, "first": 5}}, {},
-         "the config records every step, none is left to ask for"),
-    ],
+@cases(
+    "said, wanted, error",
+    ({}, {"tool": ("fake",), "options": {"fake": {"levle": 1}}},
+     "fake.levle: unknown key; did you mean 'level'?"),
+    ({}, {"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
+    ({"roles": {"actor": {"tool": []}}}, {}, "actor has no tool; name one: --tool torch"),
+    # rather than wait for ever
+    ({"steps": {"every": 1, "first": 5}}, {},
+     "the config records every step, none is left to ask for"),
     ids=["unknown option", "phases and continuous", "no tool", "every step"],
 )  # fmt: skip
 def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said, wanted, error):

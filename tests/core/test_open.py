@@ -9,6 +9,7 @@ import pytest
 
 import rlprof
 from rlprof_cli import main
+from tests.cases import cases
 from tests.core.steps import record, train
 
 
@@ -87,14 +88,12 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
     assert process.target.coordinates == {"tp": 0}
 
 
-@pytest.mark.parametrize(
-    ("env", "roles", "message"),
-    [
-        ({"RANK": "abc"}, {}, "environment variable RANK: expected a whole number, got 'abc'"),
-        ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
-         "roles.actor.ranks: rank 7 does not exist in a world of 2"),
-    ],
+@cases(
+    "env, roles, message",
+    ({"RANK": "abc"}, {}, "environment variable RANK: expected a whole number, got 'abc'"),
+    ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
+    ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
+     "roles.actor.ranks: rank 7 does not exist in a world of 2"),
     ids=["no number", "no such rank", "chosen rank beyond the world"],
 )  # fmt: skip
 def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, message):

@@ -9,6 +9,7 @@ import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.hookspecs import Recorder
 from rlprof_cli.contract import misfits
+from tests.cases import cases
 from tests.core.distributions import CORE, GOOD, install, offer, tool
 
 REPAIR = f"; this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
@@ -43,18 +44,16 @@ def three(monkeypatch):
 
 
 @pytest.mark.usefixtures("three")
-@pytest.mark.parametrize(
-    ("kind", "name", "message"),
-    [
-        ("tool", "torch",
-         "tool 'torch' is not installed; pip install rlprof-torch (installed: better, good)"),
-        ("tool", "goood",
-         "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
-        ("tool", "motor",
-         ("'motor' is an engine, not a tool (installed: better, good); "
-          "write roles: {rollout: {engine: motor}}")),
-        ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
-    ],
+@cases(
+    "kind, name, message",
+    ("tool", "torch",
+     "tool 'torch' is not installed; pip install rlprof-torch (installed: better, good)"),
+    ("tool", "goood",
+     "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
+    ("tool", "motor",
+     ("'motor' is an engine, not a tool (installed: better, good); "
+      "write roles: {rollout: {engine: motor}}")),
+    ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
     ids=["known", "misspelt", "an engine", "stranger"],
 )  # fmt: skip
 def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
@@ -62,18 +61,16 @@ def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
     assert message == refusal(kind, name)
 
 
-@pytest.mark.parametrize(
-    ("code", "what"),
-    [
-        ("import rlprof_no_such_thing",
-         "does not load: ModuleNotFoundError: No module named 'rlprof_no_such_thing'"),
-        ("X = 3", "is an int where a class is needed"),
-        ("class X:\n    def __init__(self, a): ...",
-         "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
-        ("class X:\n    def begin(self): ...",
-         ("implements no hook; mark its methods with @rlprof.hookimpl "
-         "(a tool has configure, start, stop, export, lighter, advise)")),
-    ],
+@cases(
+    "code, what",
+    ("import rlprof_no_such_thing",
+     "does not load: ModuleNotFoundError: No module named 'rlprof_no_such_thing'"),
+    ("X = 3", "is an int where a class is needed"),
+    ("class X:\n    def __init__(self, a): ...",
+     "cannot be made: TypeError: X.__init__() missing 1 required positional argument: 'a'"),
+    ("class X:\n    def begin(self): ...",
+     ("implements no hook; mark its methods with @rlprof.hookimpl "
+     "(a tool has configure, start, stop, export, lighter, advise)")),
     ids=["import", "no class", "arguments", "no hook"],
 )  # fmt: skip
 def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(monkeypatch, tmp_path, code, what):
@@ -121,17 +118,15 @@ NoPlace = made("NoPlace", Starts, runs_on="proces")
 Early = made("Early", Starts, runs_on=property(lambda self: "process"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "cls", "what"),
-    [
-        ("tool", Misspelt, "unknown hook 'strat'"),
-        ("tool", AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
-        ("exporter", AnotherKinds, f"{EARLIER}: export is now render; {FOLLOW}"),
-        ("tool", Cautious, f"{EARLIER}: cautions is now in advise; {FOLLOW}"),
-        ("tool", Early,
-         f"{EARLIER}: runs_on is now in the Ready that configure returns; {FOLLOW}"),
-        ("tool", NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
-    ],
+@cases(
+    "kind, cls, what",
+    ("tool", Misspelt, "unknown hook 'strat'"),
+    ("tool", AnotherKinds, "{'run'} are declared in the hookimpl but can not be found"),
+    ("exporter", AnotherKinds, f"{EARLIER}: export is now render; {FOLLOW}"),
+    ("tool", Cautious, f"{EARLIER}: cautions is now in advise; {FOLLOW}"),
+    ("tool", Early,
+     f"{EARLIER}: runs_on is now in the Ready that configure returns; {FOLLOW}"),
+    ("tool", NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
 def test_what_core_could_not_call_is_refused(kind, cls, what):
@@ -139,17 +134,15 @@ def test_what_core_could_not_call_is_refused(kind, cls, what):
     assert what in by_hand(cls, kind)
 
 
-@pytest.mark.parametrize(
-    ("cls", "what"),
-    [
-        (Misspelt, ("marks 'strat', which is not a hook; did you mean 'start'? "
-                   "(a tool has configure, start, stop, export, lighter, advise)")),
-        (AnotherKinds, ("takes 'run' in export, which is not given "
-                       "(there are: capture, folder, out)")),
-        (Defaulted, ("has a default for 'folder' in start, so it never gets a value; "
-                    "remove the default")),
-        (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
-    ],
+@cases(
+    "cls, what",
+    (Misspelt, ("marks 'strat', which is not a hook; did you mean 'start'? "
+               "(a tool has configure, start, stop, export, lighter, advise)")),
+    (AnotherKinds, ("takes 'run' in export, which is not given "
+                   "(there are: capture, folder, out)")),
+    (Defaulted, ("has a default for 'folder' in start, so it never gets a value; "
+                "remove the default")),
+    (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
 def test_an_author_is_told_what_would_not_be_called(cls, what):
@@ -193,12 +186,10 @@ def test_it_stands_for_none_of_our_own_and_costs_them_nothing(monkeypatch, tmp_p
     assert "list runs, or what one run has captured" in listed
 
 
-@pytest.mark.parametrize(
-    ("module", "why"),
-    [
-        ("raise RuntimeError('broken')", "does not load: RuntimeError: broken; repair or uninsta"),
-        ("def add(subparsers): pass", "adds no 'greet'"),
-    ],
+@cases(
+    "module, why",
+    ("raise RuntimeError('broken')", "does not load: RuntimeError: broken; repair or uninsta"),
+    ("def add(subparsers): pass", "adds no 'greet'"),
 )
 def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, shell, module, why):
     """And only then: the list of commands is there all the same."""

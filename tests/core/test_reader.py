@@ -15,6 +15,7 @@ from rlprof.rundir import Here, as_line
 from rlprof.types import Artifact, Target, Window
 from rlprof_cli import main
 from rlprof_run import find_runs
+from tests.cases import cases
 from tests.core.steps import record
 from tests.report.made_runs import make_torchrun
 
@@ -165,15 +166,13 @@ def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
     assert (f"manifest/bad.jsonl: has no {lacking}; left out",) == run.problems
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
-    [
-        event("invented", **KEY, something="new"),
-        {"mono": 5},
-        event("closed", window=attrs.asdict(UPDATE), tool="fake", reason="end"),
-        event("artifact", **KEY, artifact={"path": "x"}),
-        event("opened", window=attrs.asdict(UPDATE) | {"start_step": "seventh"}, tool="fake"),
-    ],
+    event("invented", **KEY, something="new"),
+    {"mono": 5},
+    event("closed", window=attrs.asdict(UPDATE), tool="fake", reason="end"),
+    event("artifact", **KEY, artifact={"path": "x"}),
+    event("opened", window=attrs.asdict(UPDATE) | {"start_step": "seventh"}, tool="fake"),
 )
 def test_a_line_that_does_not_fit_is_passed_over(folder, line):
     """What a later version says, or says about windows that were never opened, changes nothing."""
@@ -194,14 +193,12 @@ def test_an_artifact_that_is_not_there_is_a_problem(folder):
     assert run.problems == ("gone.json: is in the manifest and not on disk",)
 
 
-@pytest.mark.parametrize(
-    ("expected", "missing"),
-    [
-        ({}, []),
-        ({"actor": "all"}, [Target("actor", 1, 4), Target("actor", 2, 4)]),
-        ({"actor": [0, 9]}, [Target("actor", 9, 10)]),
-        ({"critic": "all"}, [Target("critic", 0, 1)]),
-    ],
+@cases(
+    "expected, missing",
+    ({}, []),
+    ({"actor": "all"}, [Target("actor", 1, 4), Target("actor", 2, 4)]),
+    ({"actor": [0, 9]}, [Target("actor", 9, 10)]),
+    ({"critic": "all"}, [Target("critic", 0, 1)]),
 )
 def test_who_wrote_nothing_is_missing(tmp_path, expected, missing):
     """Ranks the config asks for of which there is no manifest are named."""
@@ -241,14 +238,12 @@ def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
     assert rlprof.read(runs / "a").path == runs / "a"
 
 
-@pytest.mark.parametrize(
+@cases(
     "content",
-    [
-        b"",
-        b'{"run_id": "a-run", "own',
-        b'{"run_id": "a-run", "owner": null}',
-        b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "config": 5}',
-    ],
+    b"",
+    b'{"run_id": "a-run", "own',
+    b'{"run_id": "a-run", "owner": null}',
+    b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "config": 5}',
 )
 def test_a_header_that_is_none_is_refused(folder, content):
     """A run.json that says nothing usable is a RunError that names the file."""

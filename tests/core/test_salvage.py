@@ -15,6 +15,7 @@ import rlprof
 from rlprof.rundir import Here
 from rlprof.session import _exports
 from rlprof_cli import main
+from tests.cases import cases
 from tests.core.steps import command, record
 from tests.fakes import tools
 
@@ -263,15 +264,13 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
 
 
 # failures.md: left-alone, salvage-tried
-@pytest.mark.parametrize(
-    ("spoilt", "told"),
-    [
-        (lambda text: "", ""),
-        (lambda text: json.dumps(json.loads(text) | {"plugin": "os:abort"}),
-         "PluginError: os:abort is no plugin: it marks no method with hookimpl"),
-        (lambda text: json.dumps(json.loads(text) | {"plugin": "__main__:Mine"}),
-         "PluginError: Mine is a class of the script that ran, which no other process can import"),
-    ],
+@cases(
+    "spoilt, told",
+    (lambda text: "", ""),
+    (lambda text: json.dumps(json.loads(text) | {"plugin": "os:abort"}),
+     "PluginError: os:abort is no plugin: it marks no method with hookimpl"),
+    (lambda text: json.dumps(json.loads(text) | {"plugin": "__main__:Mine"}),
+     "PluginError: Mine is a class of the script that ran, which no other process can import"),
     ids=["no note", "no plugin", "of the script"],
 )  # fmt: skip
 def test_a_note_that_names_no_plugin_is_told(kept, capsys, spoilt, told):

@@ -7,6 +7,7 @@ import rlprof
 from rlprof import Selection, Window
 from rlprof.errors import RunError
 from rlprof.types import Target
+from tests.cases import cases
 from tests.timeline.builder import NOW, RunBuilder
 
 SECOND = 10**9
@@ -138,22 +139,20 @@ def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path
         at(61)
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        ({"roles": ["actro"]}, "has no role 'actro'; it has actor, agent, driver, rollout"),
-        ({"roles": ["a", "b"], "steps": 99},
-         "has no role 'a', 'b'; it has actor, agent, driver, rollout"),
-        ({"steps": [99, range(200, 300)]}, "has no step 99, 200-299; it has 0-4"),
-        ({"windows": ["2/update"]},
-         "has no window '2/update'; it has 1/rollout, 1/update, 3/rollout, 3/update"),
-        ({"only": ["tocrh"]}, "has no 'tocrh'; it has torch, torch_memory, vllm, spans, windows"),
-        ({"from_ns": NOW + 90 * SECOND},
-         "has nothing in the time selected; it goes from 0.0 s to 5.0 s"),
-        ({"windows": ["update"], "steps": 2},
-         "nothing in it is all that is selected at once; select less"),
-        ({"from_ns": 9, "until_ns": 9}, "the time selected ends before it begins"),
-    ],
+@cases(
+    "asked, told",
+    ({"roles": ["actro"]}, "has no role 'actro'; it has actor, agent, driver, rollout"),
+    ({"roles": ["a", "b"], "steps": 99},
+     "has no role 'a', 'b'; it has actor, agent, driver, rollout"),
+    ({"steps": [99, range(200, 300)]}, "has no step 99, 200-299; it has 0-4"),
+    ({"windows": ["2/update"]},
+     "has no window '2/update'; it has 1/rollout, 1/update, 3/rollout, 3/update"),
+    ({"only": ["tocrh"]}, "has no 'tocrh'; it has torch, torch_memory, vllm, spans, windows"),
+    ({"from_ns": NOW + 90 * SECOND},
+     "has nothing in the time selected; it goes from 0.0 s to 5.0 s"),
+    ({"windows": ["update"], "steps": 2},
+     "nothing in it is all that is selected at once; select less"),
+    ({"from_ns": 9, "until_ns": 9}, "the time selected ends before it begins"),
 )  # fmt: skip
 def test_nothing_is_an_error_that_says_what_there_is(run, asked, told):
     """Which word matched nothing, and what there is instead."""

@@ -11,6 +11,7 @@ import rlprof
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Schedule, Steps, parse_steps
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -78,19 +79,17 @@ def test_anchors_and_merges_are_followed(file):
     assert roles["actor"] == roles["judge"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: b: c", "FILE:1:5: is not YAML: mapping values are not allowed here"),
-        (
-            "a: !!python/name:os.system ''",
-            ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
-            "'tag:yaml.org,2002:python/name:os.system'"),
-        ),
-        ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
-        ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
-        ("- 1", "FILE: expected keys and values, got [1]"),
-    ],
+@cases(
+    "text, message",
+    ("a: b: c", "FILE:1:5: is not YAML: mapping values are not allowed here"),
+    (
+        "a: !!python/name:os.system ''",
+        ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
+        "'tag:yaml.org,2002:python/name:os.system'"),
+    ),
+    ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
+    ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
+    ("- 1", "FILE: expected keys and values, got [1]"),
     ids=["colon", "python", "alias", "date", "list"],
 )  # fmt: skip
 def test_broken_yaml_is_one_fault(text, message, file):
@@ -129,14 +128,12 @@ def test_interpolations_are_resolved(monkeypatch):
     assert (str(config.steps), config.roles["critic"].ranks) == ("2, 7", None)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"run_dir": "${nope}"}, "run_dir: Interpolation key 'nope' not found; repair it"),
-        ({"scratch_dir": "${oc.env:RLPROF_NO_SUCH}"}, "scratch_dir: KeyError raised while resolv"),
-        ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
-        ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
-    ],
+@cases(
+    "wrong, told",
+    ({"run_dir": "${nope}"}, "run_dir: Interpolation key 'nope' not found; repair it"),
+    ({"scratch_dir": "${oc.env:RLPROF_NO_SUCH}"}, "scratch_dir: KeyError raised while resolv"),
+    ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
+    ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
     ids=["nowhere", "environment", "missing", "inside"],
 )
 def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
@@ -153,20 +150,18 @@ def as_set(steps: Steps) -> set[int]:
     return {step for step in range(HORIZON) if step in steps}
 
 
-@pytest.mark.parametrize(
-    ("value", "chosen", "words"),
-    [
-        ([2, 5], {2, 5}, "2, 5"),
-        (3, {3}, "3"),
-        ("2-4", {2, 3, 4}, "2-4"),
-        (" 2 - 4 ", {2, 3, 4}, "2-4"),
-        (["2-4", 5, "3-8", 3], {2, 3, 4, 5, 6, 7, 8}, "2-8"),
-        ({"every": 10}, {0, 10, 20, 30}, "every 10 from 0"),
-        ({"every": 10, "first": 2, "last": 21}, {2, 12}, "every 10 from 2 to 12"),
-        ({"every": 1, "first": 38}, {38, 39}, "38-"),
-        ("none", set(), "none"),
-        (None, set(), "none"),
-    ],
+@cases(
+    "value, chosen, words",
+    ([2, 5], {2, 5}, "2, 5"),
+    (3, {3}, "3"),
+    ("2-4", {2, 3, 4}, "2-4"),
+    (" 2 - 4 ", {2, 3, 4}, "2-4"),
+    (["2-4", 5, "3-8", 3], {2, 3, 4, 5, 6, 7, 8}, "2-8"),
+    ({"every": 10}, {0, 10, 20, 30}, "every 10 from 0"),
+    ({"every": 10, "first": 2, "last": 21}, {2, 12}, "every 10 from 2 to 12"),
+    ({"every": 1, "first": 38}, {38, 39}, "38-"),
+    ("none", set(), "none"),
+    (None, set(), "none"),
     ids=str,
 )
 def test_steps_are_read_in_all_their_forms(value, chosen, words):
@@ -181,16 +176,14 @@ def test_steps_are_read_in_all_their_forms(value, chosen, words):
 FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2} or none, got "
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([2, "x"], FORMS + "'x'"),
-        ("4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
-        ({}, "every is missing; a rule has every, first, last: {every: 100, first: 2}"),
-        ({"every": 2, "frist": 1}, "unknown key 'frist'; a rule has every, first, last"),
-        ({"every": 0}, "every: expected at least 1, got 0"),
-        ({"every": 2, "first": 5, "last": 4}, "last 4 lies before first 5; no step is chosen"),
-    ],
+@cases(
+    "value, message",
+    ([2, "x"], FORMS + "'x'"),
+    ("4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
+    ({}, "every is missing; a rule has every, first, last: {every: 100, first: 2}"),
+    ({"every": 2, "frist": 1}, "unknown key 'frist'; a rule has every, first, last"),
+    ({"every": 0}, "every: expected at least 1, got 0"),
+    ({"every": 2, "first": 5, "last": 4}, "last 4 lies before first 5; no step is chosen"),
     ids=str,
 )
 def test_other_steps_are_refused_in_words(value, message):

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import rlprof
+from tests.cases import cases
 from tests.core.steps import record, train
 from tests.core.test_engines import _given  # noqa: F401 -- a fixture
 from tests.waiting import wait_until
@@ -22,16 +23,14 @@ def hooks(calls):
 
 # failures.md: all-whole
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "steps", "opened"),
-    [
-        ({"steps": [2, 4], "roles": {"actor": {"phases": ["update"]}}}, range(1, 6),
-         ["2/update", "4/update"]),
-        ({}, (5, 6, 5), ["5/rollout", "5/update", "6/rollout", "6/update",
-                         "5/rollout.1", "5/update.1"]),
-        ({"mode": "continuous", "steps": [1, 2]}, range(8), ["1", "2"]),
-        ({"mode": "continuous", "steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
-    ],
+@cases(
+    "changes, steps, opened",
+    ({"steps": [2, 4], "roles": {"actor": {"phases": ["update"]}}}, range(1, 6),
+     ["2/update", "4/update"]),
+    ({}, (5, 6, 5), ["5/rollout", "5/update", "6/rollout", "6/update",
+                     "5/rollout.1", "5/update.1"]),
+    ({"mode": "continuous", "steps": [1, 2]}, range(8), ["1", "2"]),
+    ({"mode": "continuous", "steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
     ids=["discrete", "after a rollback", "continuous", "joined"],
 )  # fmt: skip
 def test_windows_are_those_that_were_chosen(config, calls, changes, steps, opened):
@@ -155,14 +154,12 @@ def problems(prof):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"steps": [2, 200]}, range(1, 5)),
-        ({"steps": {"every": 100, "first": 50}}, range(5)),
-        ({"steps": "none"}, range(5)),
-        ({"steps": [200], "roles": {"actor": {"ranks": [1]}}}, range(5)),
-    ],
+@cases(
+    "changes, told",
+    ({"steps": [2, 200]}, range(1, 5)),
+    ({"steps": {"every": 100, "first": 50}}, range(5)),
+    ({"steps": "none"}, range(5)),
+    ({"steps": [200], "roles": {"actor": {"ranks": [1]}}}, range(5)),
     ids=["one was reached", "a rule without end", "none asked", "another rank"],
 )
 def test_a_run_that_is_as_asked_says_nothing(config, changes, told):

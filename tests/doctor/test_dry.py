@@ -9,6 +9,7 @@ from rlprof.config import Config
 from rlprof_cli.doctor import _child, examine
 from rlprof_cli.doctor._dry import try_tool
 from rlprof_cli.doctor._report import Use
+from tests.cases import cases
 from tests.doctor.running import doctor, install_tool
 from tests.waiting import processes
 
@@ -38,15 +39,13 @@ def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, mod
     assert [word for word in line.split() if word in ("start", "stop", "export")]
 
 
-@pytest.mark.parametrize(
-    ("tool", "goes", "said"),
-    [
-        ("mad", "launch:segfault", "crashed with SIGSEGV"),
-        ("mad", "process:segfault", ", in its configure; training would have, too: leave it out"),
-        ("anywhere", "start:segfault", ", in its start; training would have, too: leave it out"),
-        ("mad", "stop:exit", "its dry window ended with 3: "),
-        ("mad", "export:raise", "ValueError: export went wrong"),
-    ],
+@cases(
+    "tool, goes, said",
+    ("mad", "launch:segfault", "crashed with SIGSEGV"),
+    ("mad", "process:segfault", ", in its configure; training would have, too: leave it out"),
+    ("anywhere", "start:segfault", ", in its start; training would have, too: leave it out"),
+    ("mad", "stop:exit", "its dry window ended with 3: "),
+    ("mad", "export:raise", "ValueError: export went wrong"),
 )
 def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, said):
     """A crash, on whichever thread it is, `os._exit` or an exception: where, and with what."""
@@ -62,15 +61,13 @@ def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, 
 HANGS = "its dry window did not return within 4 s"
 
 
-@pytest.mark.parametrize(
-    ("goes", "said", "where"),
-    [
-        *(
-            (one, f"{HANGS} in misbehave (", "), in its start; ")
-            for one in ("start:hang", "start:hold")
-        ),
-        ("export:hang", "failed: ", "export"),
-    ],
+@cases(
+    "goes, said, where",
+    *(
+        (one, f"{HANGS} in misbehave (", "), in its start; ")
+        for one in ("start:hang", "start:hold")
+    ),
+    ("export:hang", "failed: ", "export"),
 )
 def test_a_hang_is_a_finding_and_leaves_no_process_behind(tried, tmp_path, goes, said, where):
     """A hook that never returns, with the interpreter's lock or without, is told with its line."""

@@ -6,17 +6,16 @@ from rlprof.types import Clock
 from rlprof_cli.doctor import _clocks, _examine, _plugins, examine
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
 from rlprof_cli.doctor._plugins import fits, look_at_plugins
+from tests.cases import cases
 from tests.core.distributions import CORE, GOOD, install, tool
 
 
-@pytest.mark.parametrize(
-    ("version", "found"),
-    [
-        ((3, 9, 1), "BAD python: 3.9.1 is too old; use Python 3.10 or later"),
-        ((3, 14, 2), "ok python: 3.14.2"),
-        ((3, 99, 0), ("warn python: 3.99.0 is newer than what rlprof was tried with; "
-         "where something breaks, use Python 3.10 to 3.14")),
-    ],
+@cases(
+    "version, found",
+    ((3, 9, 1), "BAD python: 3.9.1 is too old; use Python 3.10 or later"),
+    ((3, 14, 2), "ok python: 3.14.2"),
+    ((3, 99, 0), ("warn python: 3.99.0 is newer than what rlprof was tried with; "
+     "where something breaks, use Python 3.10 to 3.14")),
 )  # fmt: skip
 def test_a_python_rlprof_is_not_made_for_is_named(version, found):
     """Too old cannot work, too new may not."""
@@ -101,18 +100,16 @@ def pair(offset_ns, monotonic_ns, bound_ns=200):
     return Clock(NOW + offset_ns + monotonic_ns, monotonic_ns, bound_ns)
 
 
-@pytest.mark.parametrize(
-    ("after", "kernel", "said"),
-    [
-        (pair(400_000, SECOND), 0, []),
-        (pair(0, 0), 0, []),
-        (pair(-5 * SECOND, SECOND), 0, [("clocks: the wall clock moved -5000.000 ms against the "
-         "monotonic one within 1.0 s; let NTP settle before a run over several hosts")]),
-        (pair(2_000_000, SECOND), 0, [("clocks: the wall clock moved +2.000 ms against the "
-         "monotonic one within 1.0 s; let NTP settle before a run over several hosts")]),
-        (pair(0, SECOND), 0x2041, ["clocks: the kernel reports the wall clock as unsynchronised; "
-         + _clocks._MANY_HOSTS]),
-    ],
+@cases(
+    "after, kernel, said",
+    (pair(400_000, SECOND), 0, []),
+    (pair(0, 0), 0, []),
+    (pair(-5 * SECOND, SECOND), 0, [("clocks: the wall clock moved -5000.000 ms against the "
+     "monotonic one within 1.0 s; let NTP settle before a run over several hosts")]),
+    (pair(2_000_000, SECOND), 0, [("clocks: the wall clock moved +2.000 ms against the "
+     "monotonic one within 1.0 s; let NTP settle before a run over several hosts")]),
+    (pair(0, SECOND), 0x2041, ["clocks: the kernel reports the wall clock as unsynchronised; "
+     + _clocks._MANY_HOSTS]),
     ids=["slewed", "no time", "set back", "set forward", "unsynchronised"],
 )  # fmt: skip
 def test_a_clock_that_was_set_or_is_not_synchronised_is_named(after, kernel, said):

@@ -7,6 +7,7 @@ import pytest
 import rlprof
 from rlprof_cli.doctor import Finding, findings
 from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
+from tests.cases import cases
 from tests.waiting import python
 
 
@@ -35,13 +36,11 @@ def test_injections_are_named(tmp_path):
     assert f"{gone}, which is not there, is loaded" in str(missing)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "who"),
-    [
-        ("NSYS_PROFILING_SESSION_ID", "17", "Nsight Systems"),
-        ("CUDA_LAUNCH_BLOCKING", "1", "the CPU waits for every kernel"),
-        ("LD_PRELOAD", "/lib/libjemalloc.so:/opt/nsys/libToolsInjectionProxy64.so", "another"),
-    ],
+@cases(
+    "name, value, who",
+    ("NSYS_PROFILING_SESSION_ID", "17", "Nsight Systems"),
+    ("CUDA_LAUNCH_BLOCKING", "1", "the CPU waits for every kernel"),
+    ("LD_PRELOAD", "/lib/libjemalloc.so:/opt/nsys/libToolsInjectionProxy64.so", "another"),
 )
 def test_what_profilers_leave_in_the_environment_is_named(name, value, who):
     """Each variable is a finding that names the variable and whose it is."""

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from tests.cases import cases
 from tests.faults.harness import SETTLED, TRAIN
 from tests.faults.told import rows
 
@@ -24,13 +25,11 @@ TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anyw
 
 
 # failures.md: hook-raised, export-failed
-@pytest.mark.parametrize(
-    ("tool", "hook", "strict"),
-    [
-        *(("faulty", hook, False) for hook in OUTCOMES),
-        ("anywhere", "start", False),
-        ("faulty", "export", True),  # it happens elsewhere: no exception could tell anybody
-    ],
+@cases(
+    "tool, hook, strict",
+    *(("faulty", hook, False) for hook in OUTCOMES),
+    ("anywhere", "start", False),
+    ("faulty", "export", True),  # it happens elsewhere: no exception could tell anybody
 )
 def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool, strict):
     """Training, the other windows and the other tools go on; note and log say which hook it was."""

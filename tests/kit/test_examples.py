@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlprof_cli import main
+from tests.cases import cases
 from tests.kit.sites import install, its_tests
 from tests.waiting import python
 
@@ -26,12 +27,10 @@ def _example(request, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("example", "listed"),
-    [
-        ("third_party_tool", r"tool +stacks +rlprof-stacks 0\.1\.0 +yes"),
-        ("third_party_engine", r"engine +mini +rlprof-mini 0\.1\.0 +yes"),
-    ],
+@cases(
+    "example, listed",
+    ("third_party_tool", r"tool +stacks +rlprof-stacks 0\.1\.0 +yes"),
+    ("third_party_engine", r"engine +mini +rlprof-mini 0\.1\.0 +yes"),
     indirect=["example"],
 )
 def test_an_example_keeps_every_law(example, listed):
@@ -111,16 +110,14 @@ def test_what_it_writes_is_clean(written, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "folder", "told"),
-    [
-        ("My-Tool", "", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
-        ("My-Tool", "", "single '_', beginning with a letter; 'my_tool' would do"),
-        ("import", "", "'import' is a keyword of Python; choose another name"),
-        ("torch", "", "tool 'torch' is offered by rlprof-torch; choose another name"),
-        ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
-        ("other", "nope", "nope is not a folder; create it, or name another"),
-    ],
+@cases(
+    "name, folder, told",
+    ("My-Tool", "", "'My-Tool' cannot be the name of a plugin; use up to 40 small letters"),
+    ("My-Tool", "", "single '_', beginning with a letter; 'my_tool' would do"),
+    ("import", "", "'import' is a keyword of Python; choose another name"),
+    ("torch", "", "tool 'torch' is offered by rlprof-torch; choose another name"),
+    ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
+    ("other", "nope", "nope is not a folder; create it, or name another"),
 )
 def test_what_cannot_be_written_is_told(name, folder, told, tmp_path, capsys):
     """A name that is no word of a config or a package; what exists stays; no tree is made."""

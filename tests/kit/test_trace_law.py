@@ -10,6 +10,7 @@ import pytest
 from rlprof.types import Capture, Target
 from rlprof_testing import _trace
 from rlprof_testing._drive import FIRST, Recorded
+from tests.cases import cases
 from tests.kit.tools import header
 
 NOW = time.time_ns()
@@ -22,13 +23,11 @@ def _recorded(tmp_path):
     return Recorded(tmp_path, capture, began_ns=NOW, ended_ns=NOW + 10**9)
 
 
-@pytest.mark.parametrize(
-    ("kind", "coordinates", "is_right"),
-    [
-        ("engine", {"tp": 0, "pp": 1}, True),
-        ("engine", {"pp": 1}, False),
-        ("tool", {"tp": 0, "pp": 1}, False),
-    ],
+@cases(
+    "kind, coordinates, is_right",
+    ("engine", {"tp": 0, "pp": 1}, True),
+    ("engine", {"pp": 1}, False),
+    ("tool", {"tp": 0, "pp": 1}, False),
 )
 def test_a_trace_of_an_engine_may_say_which_of_its_processes(recorded, kind, coordinates, is_right):
     """More coordinates, and a worker; never others than the capture's, and never of a tool."""
@@ -50,16 +49,14 @@ def check(recorded, content):
     return _trace.check_trace(file, recorded)
 
 
-@pytest.mark.parametrize(
-    ("changes", "event", "told"),
-    [
-        ({"run": "another"}, {}, "begin it with"),
-        ({"epoch_ns": 1.5}, {}, "give the wall clock of ts 0 in ns, an int"),
-        ({"epoch_ns": NOW // 1000}, {}, "so it is outside of it"),
-        ({"error_ns": -1}, {}, "give an int in ns, or null if unknown"),
-        ({}, {"ts": NOW / 1000}, "so it is outside of it"),
-        ({}, {"dur": -1}, "ends before it begins"),
-    ],
+@cases(
+    "changes, event, told",
+    ({"run": "another"}, {}, "begin it with"),
+    ({"epoch_ns": 1.5}, {}, "give the wall clock of ts 0 in ns, an int"),
+    ({"epoch_ns": NOW // 1000}, {}, "so it is outside of it"),
+    ({"error_ns": -1}, {}, "give an int in ns, or null if unknown"),
+    ({}, {"ts": NOW / 1000}, "so it is outside of it"),
+    ({}, {"dur": -1}, "ends before it begins"),
 )
 def test_a_header_or_an_event_that_is_wrong_is_told(recorded, changes, event, told):
     """Whose the trace is and when, in whole nanoseconds; times of events lie in the window."""
@@ -68,13 +65,11 @@ def test_a_header_or_an_event_that_is_wrong_is_told(recorded, changes, event, to
         check(recorded, {"rlprof": about, "traceEvents": [EVENT | event]})
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b'{"traceEvents": []}', "write the `rlprof` object first"),
-        (b'{"rlprof": NaN}', "NaN is not JSON"),
-        (None, r"write it with gzip\.open"),
-    ],
+@cases(
+    "content, told",
+    (b'{"traceEvents": []}', "write the `rlprof` object first"),
+    (b'{"rlprof": NaN}', "NaN is not JSON"),
+    (None, r"write it with gzip\.open"),
 )
 def test_a_file_that_is_no_trace_is_told(recorded, content, told):
     """Strict JSON, gzipped, an object, with the `rlprof` object first."""

@@ -139,19 +139,21 @@ def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     assert any("actor 1/2" in one for one in rlprof.read(trained.path).problems)
 
 
-class Slow(Trainer):
-    """Takes its time to be born, and to be born again."""
+class Awaited(Trainer):
+    """Is born, and born again, once a file is there."""
 
-    def __init__(self, rank=0):
+    def __init__(self, rank, file):
         super().__init__(rank)
-        time.sleep(1.5)
+        wait_until(file.exists)
 
 
 # failures.md: actor-gone
-def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
+def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config, tmp_path):
     """While it is unavailable its window fails; when it is back it is recorded, in a new pid."""
-    actors = [spawn(Trainer), spawn(Slow, 1, max_restarts=1)]
+    (file := tmp_path / "born").touch()
+    actors = [spawn(Trainer), spawn(Awaited, 1, file, max_restarts=1)]
     pid = ray.get(actors[1].pid.remote())
+    file.unlink()
 
     with rlprof_ray.Fleet(config(steps="1-20", limits=LIMITS)) as fleet:
         fleet.attach(actor=actors)
@@ -161,15 +163,19 @@ def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
         with fleet.phase("update"):
             first = ray.get(actors[0].update.remote(1))
         took = time.monotonic() - began
+        file.touch()
         for step in range(2, 20):
             fleet.step(step)
             wait_until(lambda: answers(ray, actors[1]))
             with fleet.phase("update"):
                 again = ray.get(actors[1].update.remote(step))
-            wait_until(lambda step=step: f"{step}/update actor 1/2" in told(fleet.run_dir))
-            if states(fleet.run_dir)[f"{step}/update actor 1/2"] != "failed":
+            name = f"{step}/update actor 1/2"
+            wait_until(lambda name=name: name in told(fleet.run_dir))
+            if (words := told(fleet.run_dir)[name]).partition(":")[0] != "failed":
                 break
-            time.sleep(0.3)  # it opens its session
+            if "its process is a new one" in words:  # then it opens its session
+                own = f"manifest/actor-1-*-{ray.get(actors[1].pid.remote())}.jsonl"
+                wait_until(lambda own=own: list(fleet.run_dir.glob(own)))
 
     assert first == bare((0,), (1,))[0][0]
     assert took < LIMITS["start_timeout_s"] + SLACK_S
@@ -178,7 +184,7 @@ def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config):
     found = told(fleet.run_dir)
     assert found["1/update actor 1/2"].partition(":")[0] in ("failed", "lost")
     assert "its process is a new one" in " ".join(found.values())
-    assert found[f"{step}/update actor 1/2"].startswith("whole")
+    assert found[name].startswith("whole")
 
 
 # failures.md: strict

@@ -16,6 +16,7 @@ from rlprof_report._diff.times import _judged
 from rlprof_report.device.values import CaptureDevice, Device, TopName
 from rlprof_report.values import Finding
 from rlprof_report.values.diff import Change
+from tests.cases import cases
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.folder import Driven, Folder
@@ -183,14 +184,12 @@ def states(found):
     return {phase.name: (phase.state, phase.rank) for phase in found.phases}
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "rank"),
-    [
-        ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.0, 1: 2.0, 2: 1.0}, "trainer 1"),
-        ({0: 1.0}, {0: 1.5}, None),
-        ({1: 1.0}, {1: 1.5}, None),
-        ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.5, 1: 1.5, 2: 1.5}, ""),
-    ],
+@cases(
+    "a, b, rank",
+    ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.0, 1: 2.0, 2: 1.0}, "trainer 1"),
+    ({0: 1.0}, {0: 1.5}, None),
+    ({1: 1.0}, {1: 1.5}, None),
+    ({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.5, 1: 1.5, 2: 1.5}, ""),
     ids=["one of them", "the leader alone", "another alone", "all of them"],
 )
 def test_the_phase_of_the_slow_rank_is_named(a, b, rank, tmp_path):
@@ -309,13 +308,11 @@ def test_what_one_run_has_alone_is_named(tmp_path, capsys):
     assert found["versions"] == [{"name": "torch", "a": "2.12", "b": "2.13"}]
 
 
-@pytest.mark.parametrize(
-    ("count", "steps", "why"),
-    [
-        (20, ":90-99", ": has no step 90-99; it has 1-20"),
-        (20, ":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
-        (0, "", ": no steps to compare: No process"),
-    ],
+@cases(
+    "count, steps, why",
+    (20, ":90-99", ": has no step 90-99; it has 1-20"),
+    (20, ":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
+    (0, "", ": no steps to compare: No process"),
 )
 def test_steps_that_cannot_be_are_one_error(count, steps, why, tmp_path, capsys):
     """It names what was typed, and what there is."""

@@ -9,6 +9,7 @@ import pytest
 import rlprof
 from rlprof_report import analyse
 from rlprof_report._terminal import text_of as as_text
+from tests.cases import cases
 from tests.report.device.made import text_of
 from tests.report.folder import EPOCH_NS, Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -308,12 +309,10 @@ def of_meeting(path, **more):
     ]
 
 
-@pytest.mark.parametrize(
-    ("late", "told"),
-    [
-        (1, "In the traces of 5/backward, rank 1 comes last to 1 of 1 collectives."),
-        (None, "Nor do the traces of 5/backward: they hold no shared collective."),
-    ],
+@cases(
+    "late, told",
+    (1, "In the traces of 5/backward, rank 1 comes last to 1 of 1 collectives."),
+    (None, "Nor do the traces of 5/backward: they hold no shared collective."),
 )
 def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_path):
     """No time says who is late: the line to paste has a step; then the note says what traces do."""

@@ -15,6 +15,7 @@ from rlprof_timeline import Timeline
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._tracks import PROCESSES, Tracks
 from rlprof_timeline._write import write
+from tests.cases import cases
 from tests.perfetto_engine import query_all
 from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
@@ -87,14 +88,12 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) ->
     ]
 
 
-@pytest.mark.parametrize(
-    ("file", "head", "whose", "by"),
-    [
-        ("x.json", {"distributedInfo": RANK_3}, "rank 3/8", "distributedInfo"),
-        ("actor_rank12_step3.json", {}, "rank 12", "its name"),
-        ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
-        ("frank5.json", {}, "", ""),
-    ],
+@cases(
+    "file, head, whose, by",
+    ("x.json", {"distributedInfo": RANK_3}, "rank 3/8", "distributedInfo"),
+    ("actor_rank12_step3.json", {}, "rank 12", "its name"),
+    ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
+    ("frank5.json", {}, "", ""),
 )
 def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) -> None:
     """From what torch wrote of the process group, or from the name; the tracks are called so."""
@@ -114,12 +113,10 @@ def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) 
 
 
 # failures.md: far-apart
-@pytest.mark.parametrize(
-    ("base", "words"),
-    [
-        (86_400 * 10**9, "begins 20727 days before the others"),
-        (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
-    ],
+@cases(
+    "base, words",
+    (86_400 * 10**9, "begins 20727 days before the others"),
+    (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
 )
 def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
     """It stays where it says it was; a viewer, which reads doubles, shows all less exactly."""

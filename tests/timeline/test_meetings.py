@@ -9,6 +9,7 @@ from rlprof_timeline._events import moved
 from rlprof_timeline._meetings import time_of
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
+from tests.cases import cases
 from tests.timeline.builder import NOW, UPDATE, ProcessBuilder, RunBuilder, Written
 from tests.timeline.layouts import LAYOUTS, document
 
@@ -120,13 +121,11 @@ def test_little_is_no_ground_for_a_claim(run, write, caplog, kinds) -> None:
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize(
-    ("late_ns", "align", "shown_ns", "told"),
-    [
-        (300_000, "auto", 300_000, ""),
-        (300_000, "collectives", 0, ""),
-        (APART_NS, "wall", APART_NS, "clocks of the hosts disagree, and the timeline with them"),
-    ],
+@cases(
+    "late_ns, align, shown_ns, told",
+    (300_000, "auto", 300_000, ""),
+    (300_000, "collectives", 0, ""),
+    (APART_NS, "wall", APART_NS, "clocks of the hosts disagree, and the timeline with them"),
 )
 def test_clocks_are_moved_only_with_reason(
     run, tmp_path, caplog, capsys, *, late_ns, align, shown_ns, told
@@ -202,15 +201,13 @@ def test_of_each_name_and_group_the_first_are_kept(args, whole):
     assert place.meetings == [(whole, at, 1) for at in range(128)]
 
 
-@pytest.mark.parametrize(
-    ("ns", "shown"),
-    [
-        (-4_500_000, "4.500 ms"),
-        (9_999_000_000, "9999.000 ms"),
-        (-10 * 10**9, "10.0 s"),
-        (2 * 3600 * 10**9, "2.0 hours"),
-        (2 * 86_400 * 10**9, "2.0 days"),
-    ],
+@cases(
+    "ns, shown",
+    (-4_500_000, "4.500 ms"),
+    (9_999_000_000, "9999.000 ms"),
+    (-10 * 10**9, "10.0 s"),
+    (2 * 3600 * 10**9, "2.0 hours"),
+    (2 * 86_400 * 10**9, "2.0 days"),
 )
 def test_a_time_is_shown_in_the_unit_that_it_has_enough_of(ns, shown) -> None:
     """Below 10 s in ms, which clocks of hosts differ by."""

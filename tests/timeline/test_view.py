@@ -21,6 +21,7 @@ import pytest
 from rlprof_cli import main
 from rlprof_timeline import _offline, _view
 from rlprof_timeline._serve import FileServer
+from tests.cases import cases
 from tests.timeline.builder import NOW, RunBuilder
 from tests.waiting import Terminal, wait_until
 
@@ -116,19 +117,17 @@ def test_the_file_is_given_to_the_byte(server):
     assert server.server_address[0] == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "hosts", "expected"),
-    [
-        ("GET", "/", None, 404),
-        ("HEAD", "/my%20trace.json.gz", None, 404),
-        ("GET", "/a1b2/../a1b2/my%20trace.json.gz", None, 404),
-        ("OPTIONS", "/a1b2/", None, 404),
-        ("POST", FILE, None, 501),
-        ("GET", FILE, [], 403),
-        ("GET", FILE, ["evil.example:9001"], 403),
-        ("GET", FILE, ["127.0.0.1.evil.example"], 403),
-        ("GET", FILE, ["127.0.0.1", "evil.example"], 403),
-    ],
+@cases(
+    "method, path, hosts, expected",
+    ("GET", "/", None, 404),
+    ("HEAD", "/my%20trace.json.gz", None, 404),
+    ("GET", "/a1b2/../a1b2/my%20trace.json.gz", None, 404),
+    ("OPTIONS", "/a1b2/", None, 404),
+    ("POST", FILE, None, 501),
+    ("GET", FILE, [], 403),
+    ("GET", FILE, ["evil.example:9001"], 403),
+    ("GET", FILE, ["127.0.0.1.evil.example"], 403),
+    ("GET", FILE, ["127.0.0.1", "evil.example"], 403),
 )
 def test_no_other_path_method_or_name_is_served(server, method, path, hosts, expected):
     """A page whose name its owner has made to mean 127.0.0.1 reads nothing; `ssh -L` does."""
@@ -265,13 +264,11 @@ def refused(capsys, *words):
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "why"),
-    [
-        ("nothing", None, "is not there; name a run folder or a trace file"),
-        ("id_rsa", "secret", "is not named like a trace; name a run folder, or one of .json, "),
-        ("trace.json", "", "is empty; its writer may have been killed: export it again"),
-    ],
+@cases(
+    "name, content, why",
+    ("nothing", None, "is not there; name a run folder or a trace file"),
+    ("id_rsa", "secret", "is not named like a trace; name a run folder, or one of .json, "),
+    ("trace.json", "", "is empty; its writer may have been killed: export it again"),
 )
 def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
     """A slip of the finger gives nothing away: it is told what is wrong, and what to name."""

@@ -8,6 +8,7 @@ import pytest
 from rlprof_report.device import LateRank, device_findings, device_of, json_bytes
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import Idle, MemoryPeak, Temporal
+from tests.cases import cases
 from tests.report.device.made import EPOCH_NS, Windows, kernel, operator, text_of, trace
 
 DATA = Path(__file__).parents[2] / "data"
@@ -262,14 +263,12 @@ def test_requests_of_a_replica_are_summed_up(tmp_path):
 GOOD = rank_of(100)
 
 
-@pytest.mark.parametrize(
-    ("content", "note"),
-    [
-        (GOOD[: len(GOOD) // 2], "is cut short"),
-        (GOOD.replace(b'"ts": 1000,', b'"ts": 1000,,'), "events that cannot be read: 1 left out"),
-        (None, "is not there"),
-        (b'{"traceEvents": []}', "has no clock in its `rlprof` object"),
-    ],
+@cases(
+    "content, note",
+    (GOOD[: len(GOOD) // 2], "is cut short"),
+    (GOOD.replace(b'"ts": 1000,', b'"ts": 1000,,'), "events that cannot be read: 1 left out"),
+    (None, "is not there"),
+    (b'{"traceEvents": []}', "has no clock in its `rlprof` object"),
 )
 def test_a_damaged_trace_loses_no_other(tmp_path, content, note):
     """What can be read of it counts; the loss is said with the trace, or with the run."""

@@ -10,6 +10,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from rlprof_engine import requests
+from tests.cases import cases
 from tests.report.tables.folder import BEHIND, EPOCH, TRACE, S, make
 
 
@@ -138,13 +139,11 @@ def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
     assert table.schema.metadata[b"rlprof_run"] == b"e/attempt_2"
 
 
-@pytest.mark.parametrize(
-    ("kind", "module", "said"),
-    [
-        ("span", "", "frame: there is no table 'span'; there are captures, events, requests, "),
-        ("spans", "rlprof_report.tables", "frame: needs rlprof-report; install it with: pip "),
-        ("spans", "pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
-    ],
+@cases(
+    "kind, module, said",
+    ("span", "", "frame: there is no table 'span'; there are captures, events, requests, "),
+    ("spans", "rlprof_report.tables", "frame: needs rlprof-report; install it with: pip "),
+    ("spans", "pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
 )
 def test_a_table_that_cannot_be_had_is_one_error(run, monkeypatch, kind, module, said):
     """It lists the tables there are, or says what to install."""
