@@ -14,11 +14,7 @@ from tests.cases import cases
         Window(7, 10),
         "actor_rank3-of-8_tp1_p-p-e9a9f8130_step7-9_step_pid42",
     ),
-    (
-        Target("rollout", replica=2),
-        Window(7, 8, "gen", 1),
-        "rollout_replica2_step7_gen.1_pid42",
-    ),
+    (Target("rollout", replica=2), Window(7, 8, "gen", 1), "rollout_replica2_step7_gen.1_pid42"),
     ids=["rank", "coordinates", "replica"],
 )
 def test_a_stem_tells_a_file_from_all_others(target, window, stem):
