@@ -104,9 +104,16 @@ class WritesAtLaunch(Good):
 class StopsOnlyAfterStart(Good):
     """Raise in a stop without a start."""
 
+    was_started = False
+
+    @hookimpl
+    def start(self, folder):
+        self.was_started = True
+        return Good.start(self, folder)
+
     @hookimpl
     def stop(self):
-        if self.folder is None:
+        if not self.was_started:
             raise RuntimeError("nothing was started")
         Good.stop(self)
 
