@@ -118,8 +118,7 @@ def test_an_async_generator_takes_what_is_sent_and_thrown(config, is_on):
     with rlprof.open(config() if is_on else None):
         got = asyncio.run(main())
 
-    assert got == [None, "a", "caught b"]
-    assert events == ["closed"]
+    assert (got, events) == ([None, "a", "caught b"], ["closed"])
 
 
 @pytest.mark.slow

@@ -97,5 +97,4 @@ def test_raw_data_go_only_when_the_outcome_is_on_disk(tmp_path, monkeypatch):
 
     result = exported(tmp_path, "Signs", {"raw.txt": b"said"})
 
-    assert seen == [(tmp_path / RAW, result)]
-    assert result["error"] == ""
+    assert (seen, result["error"]) == ([(tmp_path / RAW, result)], "")

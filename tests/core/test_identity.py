@@ -268,8 +268,7 @@ def test_a_second_session_is_another_attempt(at_once, runs, env):
         at_once(FOLLOWER, env)
     second = [at_once(target, env) for target in (LEADER, FOLLOWER)]
 
-    assert first == [first[0]] * 2
-    assert second == [second[0]] * 2
+    assert (first, second) == ([first[0]] * 2, [second[0]] * 2)
     assert first[0].path != second[0].path
 
 
@@ -309,8 +308,7 @@ def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, tar
 
     found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
 
-    assert led == found
-    assert len(pauses) == 5
+    assert (led, len(pauses)) == (found, 5)
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
@@ -322,8 +320,7 @@ def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, tar
 
     found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
 
-    assert second == [found]
-    assert found.attempt == 2
+    assert (second, found.attempt) == ([found], 2)
     assert before == contents(first.path)
 
 

@@ -136,8 +136,7 @@ def test_children_go_with_the_command(command, child, monkeypatch, tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
 
-    assert process.returncode == 130
-    assert err.splitlines()[-1] == "rlprof: interrupted"
+    assert (process.returncode, err.splitlines()[-1]) == (130, "rlprof: interrupted")
     assert "Traceback" not in err
     wait_until(lambda: not processes(child, here), "the end of its child")
     assert not (tmp_path / "scratch").exists()

@@ -78,8 +78,7 @@ def test_a_listener_that_raises_is_called_again(config, caplog):
     prof = record(config(steps=[1], listeners="raises"), range(3))
 
     run = rlprof.read(prof.run_dir)
-    assert called == [0, 1, 2]
-    assert [c.state for c in run.captures] == ["whole"]
+    assert (called, [c.state for c in run.captures]) == ([0, 1, 2], ["whole"])
     assert (len(seen), len(list(run.spans()))) == (1, 6)
     assert any("sees no more spans: ZeroDivisionError" in one for one in run.problems)
     told = [one.levelname for one in caplog.records if "no network" in one.getMessage()]

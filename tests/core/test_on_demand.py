@@ -127,8 +127,7 @@ def test_a_request_says_how_far_it_came(config, shell):
         prof.scribe.flush()
         begun = words(prof, shell)
 
-    assert waiting == "waits for its next step"
-    assert begun == "served 2 of 3 (steps 0-1) so far"
+    assert (waiting, begun) == ("waits for its next step", "served 2 of 3 (steps 0-1) so far")
     assert words(prof, shell) == "served 2 of 3 (steps 0-1), then the session was closed"
 
 

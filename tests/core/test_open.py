@@ -84,8 +84,7 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
         pass
 
     (process,) = rlprof.read(prof.run_dir).processes
-    assert str(process.target) == "actor 0/4"
-    assert process.target.coordinates == {"tp": 0}
+    assert (str(process.target), process.target.coordinates) == ("actor 0/4", {"tp": 0})
 
 
 @cases(

@@ -64,8 +64,7 @@ def test_windows_nobody_exported_are_exported(killed, tmp_path, shell):
     code, out, _ = shell("salvage", path)
 
     run = rlprof.read(path)
-    assert before == ["lost"] * 3
-    assert code == 0
+    assert (before, code) == (["lost"] * 3, 0)
     assert states(path) == ["whole", "whole", "partial"]
     assert run.captures[0].notes == ("salvaged: its process ended before it was exported",)
     assert run.captures[2].notes == (
@@ -174,8 +173,7 @@ def test_what_left_nothing_is_tried_once(killed, shell):
     _, out, _ = shell("ls", path)
 
     capture = rlprof.read(path).captures[1]
-    assert codes == [1, 1]
-    assert (capture.state, capture.notes) == ("lost", (NOTHING,))
+    assert (codes, (capture.state, capture.notes)) == ([1, 1], ("lost", (NOTHING,)))
     assert not Path(capture.scratch).exists()
     assert out.count("1/rollout") == 2
     assert "rlprof salvage" not in out

@@ -90,8 +90,7 @@ def test_steps_phases_and_spans_nest(config):
     assert found["other"].thread != found["rollout"].thread
     assert found.pop("step 4").step == 4
     assert found["request"].parent == found["rollout"].id
-    assert found["rollout"].parent == found["step 3"].id
-    assert found["step 3"].parent is None
+    assert (found["rollout"].parent, found["step 3"].parent) == (found["step 3"].id, None)
     assert found["request"].attributes == {"trajectory": 17, "tokens": 5}
     assert {3} == {span.step for span in found.values()}
 

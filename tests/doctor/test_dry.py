@@ -141,8 +141,7 @@ def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
     (missing,) = tried({"prefix": ["no-such-command"]})
 
     assert line.startswith("ok ")
-    assert seen[1]["env"]["BORN_WITH"] == "it"
-    assert seen[1]["prefix"] == ["env", "MORE=1"]
+    assert (seen[1]["env"]["BORN_WITH"], seen[1]["prefix"]) == ("it", ["env", "MORE=1"])
     assert missing.startswith(
         "BAD tool mad of actor: its dry window could not be started: No such file or directory: "
         "no-such-command"

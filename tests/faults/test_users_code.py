@@ -74,8 +74,7 @@ with open_session() as prof:
     steps = [span.start_ns for span in spans if span.kind == "step"]
     around = {span.id: span for span in spans}
     told.assert_all_whole("torch")
-    assert opened == sorted(opened)
-    assert steps == sorted(steps)
+    assert (opened, steps) == (sorted(opened), sorted(steps))
     for span in spans:
         above = around.get(span.parent, span)
         assert above.start_ns <= span.start_ns <= span.end_ns <= above.end_ns

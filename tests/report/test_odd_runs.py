@@ -98,8 +98,7 @@ def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
     (ranks,) = analyse(rlprof.read(path)).steps[1].ranks
 
     assert (ranks.slowest, ranks.process) == (1, members[1])
-    assert ranks.max_s == pytest.approx(0.5)
-    assert ranks.wait_s == pytest.approx(0.3)
+    assert (ranks.max_s, ranks.wait_s) == (pytest.approx(0.5), pytest.approx(0.3))
 
 
 @pytest.mark.parametrize(
@@ -273,8 +272,7 @@ def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
 
     analysis = analyse(rlprof.read(path))
 
-    assert analysis.state == "died"
-    assert analysis.clean.left_out["unfinished"] == (4, 5, 6)
+    assert (analysis.state, analysis.clean.left_out["unfinished"]) == ("died", (4, 5, 6))
     assert analysis.verdict.startswith("A step takes ")
 
 

@@ -78,8 +78,7 @@ def test_what_lies_before_a_cut_arrives(layout, tmp_path, *, cut, size, nested, 
         return
     events, text, place = read(given, tmp_path, size)
 
-    assert [event["name"] for event in events] == expected
-    assert text.problems == ["is cut short"]
+    assert ([event["name"] for event in events], text.problems) == (expected, ["is cut short"])
     assert (text.dropped <= 1, place.untimed) == (True, 0)
 
 
@@ -116,8 +115,7 @@ def test_one_bad_event_loses_no_other(layout, where, tmp_path) -> None:
         names = [event["name"] for event in found]
 
         assert [name for name in names if name in expected] == expected, (odd, size)
-        assert text.problems == []
-        assert text.tail["logs"] == [{"name": "x"}, {"name": "y"}]
+        assert (text.problems, text.tail["logs"]) == ([], [{"name": "x"}, {"name": "y"}])
         if odd in GARBAGE:
             assert text.dropped + place.untimed > 0 or "bad" in names
         else:

@@ -340,8 +340,7 @@ def test_perfetto_drops_none_of_many_overlapping_spans(run, tmp_path) -> None:
 
     zero = Written(file).about["epoch_ns"]
     found = [(zero + row["ts"] - NOW, row["dur"]) for row in rows["ours"] + rows["rest"]]
-    assert found == expected
-    assert rows["errors"] == []
+    assert (found, rows["errors"]) == (expected, [])
 
 
 def test_cut_span_lines_are_said(run, write) -> None:

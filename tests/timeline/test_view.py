@@ -161,8 +161,7 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
     trace.write_bytes(SECRETS)
     _, _, body = ask(server.server_port, FILE)
 
-    assert body == SECRETS
-    assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
+    assert (body, server.whole.get(timeout=60)) == (SECRETS, (TRACE, len(SECRETS)))
     assert server.whole.empty()
     assert capfd.readouterr().err == ""
 

@@ -83,8 +83,7 @@ def test_events_are_the_slices_of_the_traces(run):
     table = run.frame("events")
 
     gemm = rows(table, name="gemm")[0]
-    assert table.num_rows == 4
-    assert gemm["start_ns"] == EPOCH + 16 * S + 600_000_125
+    assert (table.num_rows, gemm["start_ns"]) == (4, EPOCH + 16 * S + 600_000_125)
     assert [gemm["dur_ns"], gemm["stream"], gemm["correlation"]] == [300_000_000, 7, 0]
     assert [gemm["file"], gemm["role"], gemm["step"]] == [TRACE, "actor", 2]
 
@@ -135,8 +134,7 @@ def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
 
     table = rlprof.read(tmp_path).frame(kind)
 
-    assert table.num_rows == 0
-    assert table.schema.metadata[b"rlprof_run"] == b"e/attempt_2"
+    assert (table.num_rows, table.schema.metadata[b"rlprof_run"]) == (0, b"e/attempt_2")
 
 
 @cases(
