@@ -16,6 +16,7 @@ from rlprof_ray import _collect
 from rlprof_ray._agent import PIECE, PIECES, Agent
 from rlprof_ray._collect import collect
 from rlprof_run import Place
+from tests.cases import cases
 from tests.core.test_reader import beginning, event
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import rows
@@ -172,12 +173,10 @@ def test_a_folder_comes_as_it_is(bring, home, far):
 
 
 # failures.md: left-on-node, foreign-files
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
-        (("run.json", HEADER.replace("a-run", "b-run")), "belongs to another run, b-run"),
-        ((MANIFEST, b"".join(map(as_line, beginning())).decode()), "still writes"),
-    ],
+@cases(
+    "fault, error",
+    (("run.json", HEADER.replace("a-run", "b-run")), "belongs to another run, b-run"),
+    ((MANIFEST, b"".join(map(as_line, beginning())).decode()), "still writes"),
 )
 def test_a_folder_is_left_alone(bring, home, far, fault, error):
     """Only what is of this run, and ended, is read or removed."""

@@ -2,9 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -24,17 +22,17 @@ NOW = 1_790_857_026_000_000_000
 class RunBuilder:
     """A run folder; its processes are written as they are described."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         header = {"config": {}, "expected": {}}
         self.path = join(root, Target("driver"), header, env={"RLPROF_RUN_ID": "a-run"}).path
         written = json.loads((self.path / "run.json").read_text())
         written["owner"]["opened_ns"] = NOW
         (self.path / "run.json").write_text(json.dumps(written))
 
-    def process(self, role: str = "actor", rank: int = 0, size: int = 2, host: str = "node-a"):
+    def process(self, role="actor", rank=0, size=2, host="node-a"):
         return ProcessBuilder(self.path, Target(role, rank, size), host)
 
-    def export(self, out: Path, **options: Any) -> Path:
+    def export(self, out, **options):
         """Export as `rlprof export` does."""
         out.mkdir(exist_ok=True)
         hooks = plugins.hooks(Timeline())
@@ -46,7 +44,7 @@ class RunBuilder:
 class ProcessBuilder:
     """One process; all times are given in epoch ns and written in its own monotonic ones."""
 
-    def __init__(self, folder: Path, target: Target, host: str) -> None:
+    def __init__(self, folder, target, host):
         self.name = f"{target.role}-{target.rank}-{host}-{4000 + target.rank}"
         self.folder = folder
         self.booted = NOW - 10**15 - target.rank * 7_000_000_001  # its monotonic clock's zero
@@ -63,7 +61,7 @@ class ProcessBuilder:
             self.tell("clock", **attrs.asdict(Clock(at, at - self.booted, 150 + target.rank)))
         self.tell("ended")
 
-    def tell(self, event: str, at: int = NOW, **fields: Any) -> None:
+    def tell(self, event, at=NOW, **fields):
         self.manifest.write([as_line({"event": event, "mono": at - self.booted, **fields})])
 
     def span(self, kind, name, start, end, *, step=None, parent=None, occurrence=0, **attributes):
@@ -74,14 +72,13 @@ class ProcessBuilder:
         self.journal.write([as_line(span_record(raw))])
         return self.ids
 
-    def trace(self, window: Window, events: Sequence[Any], epoch_ns: int, *, tool="torch", **more):
+    def trace(self, window, events, epoch_ns, *, tool="torch", **more):
         header = {"epoch_ns": epoch_ns, "error_ns": 2_000, "clock": "made up", **more}
         return self.artifact(window, as_trace(events, header), tool=tool)
 
     def artifact(
-        self, window, content: bytes | None, *, tool="torch", kind="trace", at=NOW, ns=1_000_000,
-        **known,
-    ):  # fmt: skip
+        self, window, content, *, tool="torch", kind="trace", at=NOW, ns=1_000_000, **known
+    ):
         """Record *window* for *ns* into a file with *content*, or one that is not there."""
         self.artifacts += 1
         suffix = "json.gz" if kind == "trace" else "pickle"
@@ -97,18 +94,18 @@ class ProcessBuilder:
         self.tell("exported", **key, seconds=0.0)
         return path
 
-    def key(self, window: Window, tool: str) -> dict[str, Any]:
+    def key(self, window, tool):
         whose = {} if self.engine is None else {"target": attrs.asdict(self.engine)}
         return {"window": attrs.asdict(window), "tool": tool, **whose}
 
-    def open(self, window: Window, at: int, *, tool: str = "torch") -> dict[str, Any]:
+    def open(self, window, at, *, tool="torch"):
         key = self.key(window, tool)
         self.opened.add((window, tool, self.engine))
         self.tell("opened", at, **key, scratch="", asked={})
         return key
 
 
-def as_trace(events: Sequence[Any], header: object) -> bytes:
+def as_trace(events, header):
     """Encode a trace; an event that is text stands as it is, next to the others as in Kineto's."""
     texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
     head = f'{{"rlprof": {json.dumps(header)}, "schemaVersion": 1, "traceEvents": ['
@@ -118,7 +115,7 @@ def as_trace(events: Sequence[Any], header: object) -> bytes:
 class Written:
     """A timeline as a strict reader finds it; every number with a point is an exact fraction."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file):
         self.text = gzip.decompress(file.read_bytes()).decode()
         self.all = json.loads(self.text, parse_float=Fraction, parse_constant=pytest.fail)
         self.about = self.all["rlprof"]
@@ -133,15 +130,15 @@ class Written:
                 places[event["pid"]] = event["args"]["sort_index"]
         self.order = [self.processes[pid] for pid in sorted(places, key=places.__getitem__)]
 
-    def epoch_ns(self, event: dict[str, Any]) -> Fraction:
+    def epoch_ns(self, event):
         """Say when *event* was, by an arithmetic that knows nothing of ours."""
         return self.about["epoch_ns"] + Fraction(event["ts"]) * 1000
 
-    def named(self, name: str) -> dict[str, Any]:
+    def named(self, name):
         (event,) = [event for event in self.events if event["name"] == name]
         return event
 
-    def track(self, name: str) -> tuple[str, str]:
+    def track(self, name):
         """Return the names of the process and the thread of the one event of that name."""
         event = self.named(name)
         thread = self.threads.get((event["pid"], event["tid"]), "")
@@ -153,7 +150,7 @@ UPDATE = Window(2, 3, "update_actor")
 QUARTER = 7_776_000_000_000_000  # ns: Kineto lets ts start anew every three months
 
 
-def _kineto(mark: str, at_ns: int, base_ns: int) -> list[Any]:
+def _kineto(mark, at_ns, base_ns):
     """Make a trace like Kineto's, *at_ns* into the run: equal pids, tids and flow ids in each."""
     start = NOW + at_ns - base_ns
     meta = {"ph": "M", "ts": us(start), "tid": 0}
@@ -183,7 +180,7 @@ def _kineto(mark: str, at_ns: int, base_ns: int) -> list[Any]:
     return [one_line(event) for event in events]
 
 
-def two_ranks(run: RunBuilder) -> None:
+def two_ranks(run):
     """Two ranks on two hosts, two windows each, every trace with a base of its own."""
     for rank in (0, 1):
         process = run.process(rank=rank, host=f"node-{'ab'[rank]}")

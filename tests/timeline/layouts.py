@@ -1,10 +1,9 @@
 """Writes events as the tools do that the timeline reads: the same values in other bytes."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from rlprof_timeline._merge import moved_either
@@ -15,18 +14,18 @@ from rlprof_traces import TraceText
 PREFIX = 123_456
 
 
-def us(ns: int) -> str:
+def us(ns):
     return f"{'-' if ns < 0 else ''}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"
 
 
-def _members(event: dict[str, Any]) -> dict[str, str]:
+def _members(event):
     return {
         key: us(value) if key in ("ts", "dur") and type(value) is int else json.dumps(value)
         for key, value in event.items()
     }
 
 
-def kineto(event: dict[str, Any]) -> str:
+def kineto(event):
     """A member a line, as of torch 2.11."""
     lines = [
         f'    "{key}": {text}' if key != "args" else f'    "args": {{\n      {text[1:-1]}\n    }}'
@@ -35,7 +34,7 @@ def kineto(event: dict[str, Any]) -> str:
     return "\n  {\n" + ",\n".join(lines) + "\n  }"
 
 
-def kineto_before(event: dict[str, Any]) -> str:
+def kineto_before(event):
     """Several members a line, as up to then."""
     members = [*_members(event).items()]
     args = dict(members).get("args")
@@ -49,7 +48,7 @@ def kineto_before(event: dict[str, Any]) -> str:
     return "\n  {\n    " + ",\n    ".join(lines) + "\n  }"
 
 
-def one_line(event: dict[str, Any], blank: str = " ") -> str:
+def one_line(event, blank=" "):
     """As `json.dump` writes what was read once; without a blank, as orjson does."""
     members = (f'"{key}":{blank}{text}' for key, text in _members(event).items())
     return "{" + f",{blank}".join(members) + "}"
@@ -63,14 +62,12 @@ LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def document(events: Sequence[str], head: dict[str, Any], tail: str = "") -> bytes:
+def document(events, head, tail=""):
     first = json.dumps(head)[:-1] + (", " if head else "")
     return (first + '"traceEvents": [' + ",".join(events) + "\n  ]" + tail + "}").encode()
 
 
-def read(
-    content: bytes, folder: Path, size: int, shift_ns: int = 0
-) -> tuple[Any, TraceText, Place]:
+def read(content, folder, size, shift_ns=0):
     """Move a file's events in batches of *size*; return them as a strict reader finds them."""
     file = folder / "trace"
     file.write_bytes(content)

@@ -64,9 +64,7 @@ def an_event(draw: Any) -> dict[str, Any]:
         ["", ', "traceName": "a}]}"', ',\n "logs": [{"name": "x"}, {"name": "y"}]']
     ),
 )
-def test_every_event_arrives(
-    layout, tmp_path, *, events, others, size, shift_ns, is_packed, tail
-) -> None:
+def test_every_event_arrives(layout, tmp_path, *, events, others, size, shift_ns, is_packed, tail):
     """All of them, once, in their order, with every digit of their times; layouts may be mixed."""
     ways = [LAYOUTS[other] for other in others] + [LAYOUTS[layout]] * len(events)
     encoded = [way(event) for way, event in zip(ways, events, strict=False)]

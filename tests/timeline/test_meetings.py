@@ -18,9 +18,7 @@ APART_NS = 4_500_000
 MANY = 10
 
 
-def collectives(
-    late_ns: int = 0, name: str = "gloo:all_reduce", count: int = MANY, waits_ns: int = 0
-):
+def collectives(late_ns=0, name="gloo:all_reduce", count=MANY, waits_ns=0):
     """Make collectives of 2 ms, every 10 ms, that end *late_ns* late and begin *waits_ns* early."""
     begin, dur = late_ns - waits_ns, 2 * MS + waits_ns
     return [
@@ -34,9 +32,7 @@ def meet(process: ProcessBuilder, late_ns: int = 0, layout: str = "kineto", **ki
     process.trace(UPDATE, [LAYOUTS[layout](event) for event in events], NOW)
 
 
-def two_hosts(
-    run: RunBuilder, late_ns: int = APART_NS, host: str = "node-1", **kinds
-) -> ProcessBuilder:
+def two_hosts(run, late_ns=APART_NS, host="node-1", **kinds):
     """Let two ranks meet, each on a host of its own; the first waits. Return the second."""
     meet(run.process(rank=0, host="node-0"), waits_ns=MS, **kinds)
     second = run.process(rank=1, host=host)
