@@ -1,7 +1,8 @@
-"""Cases of a test, one after another: `pytest.mark.parametrize` without its brackets."""
+"""Cases of a test, one after another, and errors as text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,3 +11,10 @@ import pytest
 def cases(names: str, *rows: Any, **how: Any) -> pytest.MarkDecorator:
     """Run a test for each of *rows*, which hold a value for each of *names*."""
     return pytest.mark.parametrize(names, rows, **how)
+
+
+def refused(error: type[Exception], call: Callable[..., Any], *args: Any, **given: Any) -> str:
+    """Return what the *error* says with which a call is refused."""
+    with pytest.raises(error) as caught:
+        call(*args, **given)
+    return str(caught.value)

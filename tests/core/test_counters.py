@@ -182,7 +182,7 @@ def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch
 
 
 def test_devices_are_those_the_process_sees(monkeypatch):
-    """They are numbered as the process numbers them; what one does not tell is left out."""
+    """Numbered as it does, without what one does not tell; without a driver there are none."""
     fake = SimpleNamespace(
         NVMLError=KeyError,
         nvmlInit=lambda: None,
@@ -204,14 +204,9 @@ def test_devices_are_those_the_process_sees(monkeypatch):
         "device1_busy": 0.4, "device1_memory_bytes": 4000,
     }  # fmt: skip
 
-
-def test_without_a_driver_there_are_no_devices(monkeypatch):
-    """The package is not even imported."""
-
     def missing(name):
         raise OSError(name)
 
-    monkeypatch.setattr(ctypes, "CDLL", missing)
+    monkeypatch.setattr(ctypes, "CDLL", missing)  # without a driver the package is not imported
     monkeypatch.setitem(sys.modules, "pynvml", None)
-
     assert open_devices() is None

@@ -16,7 +16,7 @@ from rlprof import RunError
 from rlprof.rundir import RunFolder, join
 from rlprof.types import Target
 from rlprof_run import find_runs
-from tests.cases import cases
+from tests.cases import cases, refused
 
 LEADER = Target("actor", 0, 8)
 FOLLOWER = Target("actor", 3, 8)
@@ -112,11 +112,9 @@ def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
 @pytest.mark.parametrize("run_id", ["../up", "a b", "x" * 129])
 def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id):
     """An id is one component of a path and stays where it is put, or the message says why not."""
-    with pytest.raises(RunError) as caught:
-        at_once(LEADER, {"RLPROF_RUN_ID": run_id})
-
     expected = f"run id: {run_id!r} cannot name a folder; use letters, digits, '.', '_', '-'"
-    assert expected == str(caught.value)
+
+    assert refused(RunError, at_once, LEADER, {"RLPROF_RUN_ID": run_id}) == expected
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,15 +179,13 @@ def test_followers_find_the_leaders_run(at_once, env):
 def test_without_a_leader_the_message_helps(runs):
     """A rank that finds no run says what was missing and what to do; it makes none itself."""
     pauses = []
-
-    with pytest.raises(RunError) as caught:
-        join(runs, FOLLOWER, HEADER, env=NAMED, wait_s=0.02, sleep=pauses.append)
+    how = {"env": NAMED, "wait_s": 0.02, "sleep": pauses.append}
 
     expected = (
         f"{runs}: rank 0 has opened no run that actor 3/8 could join within 0.02 s; "
         "open the session on rank 0 too, share the folder between hosts, or set RLPROF_RUN_ID"
     )
-    assert expected == str(caught.value)
+    assert expected == refused(RunError, join, runs, FOLLOWER, HEADER, **how)
     assert pauses
     assert all(0.05 <= pause <= 1 for pause in pauses)
     assert not runs.exists()

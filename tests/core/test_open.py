@@ -9,12 +9,12 @@ import pytest
 
 import rlprof
 from rlprof_cli import main
-from tests.cases import cases
+from tests.cases import cases, refused
 from tests.core.steps import record, train
 
 
 def test_without_a_config_rlprof_is_off(config):
-    """The same object of empty methods each time it is asked; `enabled: false` is off, too."""
+    """One object of empty methods, all that a session offers; `enabled: false` is off, too."""
     prof = rlprof.open()
 
     with prof:
@@ -27,10 +27,6 @@ def test_without_a_config_rlprof_is_off(config):
     assert isinstance(prof, rlprof.Off)
     assert (prof.is_recording, prof.run_dir) == (False, None)
     assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)
-
-
-def test_off_offers_all_that_a_session_does():
-    """Code written for a session works when rlprof is off."""
     session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
     internal = {"add", "forget", "close_away", "count", "enter", "leave", "open_away", "scribe"}
     of_listeners = {"ask", "log", "target", "tracks", "write", "add_span", "watch_spans"}
@@ -100,19 +96,16 @@ def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, me
     for name, value in env.items():
         monkeypatch.setenv(name, value)
 
-    with pytest.raises(rlprof.ConfigError) as raised:
-        rlprof.open(config(roles={"actor": roles}))
-
-    assert message in str(raised.value)
+    assert message in refused(rlprof.ConfigError, rlprof.open, config(roles={"actor": roles}))
 
 
 # failures.md: config-error
 def test_a_config_with_faults_never_opens(config):
     """All faults, of the config and of the plugins, are one error."""
-    with pytest.raises(rlprof.ConfigError) as raised:
-        rlprof.open(config(tool=["fake", "fkae"], mode="discret", options={"levl": 1}))
+    given = config(tool=["fake", "fkae"], mode="discret", options={"levl": 1})
 
-    faults = "\n".join(raised.value.faults)
+    faults = refused(rlprof.ConfigError, rlprof.open, given)
+
     assert "did you mean 'fake'" in faults
     assert "did you mean 'discrete'" in faults
     assert "tools.fake.levl: unknown key; did you mean 'level'?" in faults

@@ -9,7 +9,7 @@ import rlprof
 from rlprof import PluginError, hookimpl, plugins
 from rlprof.hookspecs import Recorder
 from rlprof_cli.contract import misfits
-from tests.cases import cases
+from tests.cases import cases, refused
 from tests.core.distributions import CORE, GOOD, install, offer, tool
 
 REPAIR = f"; this is rlprof {CORE}: repair 'prof_bad:X', or install a version that fits"
@@ -18,9 +18,7 @@ FOLLOW = "follow Migration in rlprof's CHANGELOG.md"
 
 
 def refusal(kind: plugins.Kind, name: str) -> str:
-    with pytest.raises(PluginError) as error:
-        plugins.load(kind, name)
-    return str(error.value)
+    return refused(PluginError, plugins.load, kind, name)
 
 
 def by_hand(cls: object, kind: plugins.Kind) -> str:
@@ -95,11 +93,9 @@ def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
 
 def test_an_unknown_kind_is_refused():
     """There are three kinds of plugins, and they are named."""
-    with pytest.raises(PluginError) as error:
-        rlprof.register("tol", "x", Recorder)
+    told = "register: no kind 'tol'; choose one of tool, engine, exporter, listener"
 
-    kinds = "choose one of tool, engine, exporter, listener"
-    assert str(error.value) == f"register: no kind 'tol'; {kinds}"
+    assert refused(PluginError, rlprof.register, "tol", "x", Recorder) == told
 
 
 def made(name, base=object, hooks=None, **members):

@@ -7,7 +7,7 @@ import rlprof
 from rlprof import Selection, Window
 from rlprof.errors import RunError
 from rlprof.types import Target
-from tests.cases import cases
+from tests.cases import cases, refused
 from tests.timeline.builder import NOW, RunBuilder
 
 SECOND = 10**9
@@ -156,10 +156,7 @@ def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path
 )  # fmt: skip
 def test_nothing_is_an_error_that_says_what_there_is(run, asked, told):
     """Which word matched nothing, and what there is instead."""
-    with pytest.raises(RunError) as caught:
-        run.only(Selection(**asked))
-
-    assert str(caught.value) == f"{run.path}: {told}"
+    assert refused(RunError, run.only, Selection(**asked)) == f"{run.path}: {told}"
 
 
 def test_of_an_empty_run_there_is_no_part(tmp_path):

@@ -11,7 +11,7 @@ import rlprof
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Schedule, Steps, parse_steps
-from tests.cases import cases
+from tests.cases import cases, refused
 
 
 @pytest.fixture
@@ -19,27 +19,24 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "profile.yaml"
 
 
-def faults_in(config: object) -> str:
-    """Return the whole error that *config* makes."""
-    with pytest.raises(ConfigError) as error:
-        load_config(config)
-    return str(error.value)
-
-
 def faults_of(file: Path, text: str) -> str:
     """Return the whole error that *text* makes, the file's name cut short."""
     file.write_text(dedent(text), encoding="utf-8")
-    return faults_in(file).replace(str(file), "FILE")
+    return refused(ConfigError, load_config, file).replace(str(file), "FILE")
 
 
 def test_what_is_no_source_is_refused(file, tmp_path):
     """It says what a config may be; a folder, and a file that is no text, are told apart."""
     for value, what in ((3, "int"), ([], "list")):
         message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
-        assert f"config: 1 fault\n  config: {message}" == faults_in(value)
-    assert f"{tmp_path}: cannot be read: Is a directory" in faults_in(tmp_path)
+        assert f"config: 1 fault\n  config: {message}" == refused(ConfigError, load_config, value)
+    assert f"{tmp_path}: cannot be read: Is a directory" in refused(
+        ConfigError, load_config, tmp_path
+    )
     file.write_bytes(b"tool: \xff")
-    assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in faults_in(file)
+    assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in refused(
+        ConfigError, load_config, file
+    )
 
 
 def test_keys_given_twice_are_faults(file):
@@ -138,7 +135,9 @@ def test_interpolations_are_resolved(monkeypatch):
 )
 def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     """Where a value is missing or points to nowhere, its path is named, and what to do."""
-    (_, line) = faults_in(OmegaConf.create({"tool": "torch", **wrong})).splitlines()
+    (_, line) = refused(
+        ConfigError, load_config, OmegaConf.create({"tool": "torch", **wrong})
+    ).splitlines()
 
     assert line.startswith(f"  config: {told}")
 
@@ -188,10 +187,7 @@ FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2}
 )
 def test_other_steps_are_refused_in_words(value, message):
     """What is no step, range or rule is refused with what was expected; nothing is coerced."""
-    with pytest.raises(ValueError) as error:
-        parse_steps(value)
-
-    assert message == str(error.value)
+    assert message == refused(ValueError, parse_steps, value)
 
 
 def test_a_stretch_may_have_no_end():

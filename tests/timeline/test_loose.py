@@ -257,22 +257,16 @@ class OneAtATime(dict[Any, int]):
     __iter__ = keys
 
 
-def test_a_thread_is_numbered_without_a_look_at_all_others() -> None:
-    """So an export takes a time that grows with its files, however many threads they name."""
+def test_threads_are_numbered_one_by_one_and_processes_beyond_those_reserved_share_one() -> None:
+    """None is looked for among all others; none gets the number of the next file."""
     tracks = Tracks("", 100_000, 1, is_one=False)
     tracks._tids = OneAtATime()
 
     found = {tracks.at(process, thread) for process in range(30) for thread in range(30)}
 
     assert len(found) == 900
-
-
-def test_processes_beyond_those_reserved_share_one_number() -> None:
-    """They do not get that of the next file."""
     tracks = Tracks("", 100_000, 1, is_one=False)
-
     found = {tracks.at(process, 0)[0] for process in range(PROCESSES + 10)}
-
     assert found == set(range(1, 1 + PROCESSES))
 
 

@@ -10,7 +10,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from rlprof_engine import requests
-from tests.cases import cases
+from tests.cases import cases, refused
 from tests.report.tables.folder import BEHIND, EPOCH, TRACE, S, make
 
 
@@ -147,10 +147,7 @@ def test_a_table_that_cannot_be_had_is_one_error(run, monkeypatch, kind, module,
     """It lists the tables there are, or says what to install."""
     monkeypatch.setitem(sys.modules, module or "no module", None)
 
-    with pytest.raises(rlprof.RlprofError) as told:
-        run.frame(kind)
-
-    assert str(told.value).startswith(said)
+    assert refused(rlprof.RlprofError, run.frame, kind).startswith(said)
 
 
 TABLES = ["captures", "events", "requests", "spans", "steps"]
