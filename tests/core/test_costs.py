@@ -10,7 +10,7 @@ from rlprof.config import check_config
 from rlprof_cli import _calibration, main
 from rlprof_cli._calibration import Calibration
 from tests.cases import cases
-from tests.core.steps import train
+from tests.core.steps import through, train
 from tests.fakes import engines
 
 
@@ -120,8 +120,7 @@ def work(prof, steps):
     for _ in prof.steps(steps):
         with prof.phase("rollout"), prof.phase("inner"):
             pass
-        with prof.phase("update"):
-            pass
+        through(prof.phase("update"))
 
 
 @pytest.fixture(name="earlier")

@@ -17,6 +17,7 @@ from rlprof.rundir import as_line
 from rlprof.types import Target
 from rlprof_live._nvml import open_devices
 from rlprof_live._sampler import Sampler
+from tests.core.steps import record
 from tests.core.test_reader import ACTOR, EPOCH, Folder, beginning, event
 from tests.fakes import engines
 from tests.waiting import wait_until
@@ -96,8 +97,7 @@ def test_devices_are_those_the_launcher_gave(config, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
 
-    with rlprof.open(config(steps="none")) as prof:
-        pass
+    prof = record(config(steps="none"), ())
 
     (process,) = rlprof.read(prof.run_dir).processes
     assert process.devices == (f"{process.here.host}/cuda:6",)

@@ -6,7 +6,7 @@ import pytest
 
 import rlprof
 from rlprof.session import _current
-from tests.core.steps import train
+from tests.core.steps import through, train
 from tests.core.test_on_demand import ask
 from tests.fakes import engines, tools
 
@@ -111,8 +111,7 @@ def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive
         next(steps)
         asked = ask(prof, role="rollout", options={"fake": {"level": 5}})
         for _ in steps:
-            with prof.phase("rollout"):
-                pass
+            through(prof.phase("rollout"))
     run = rlprof.read(prof.run_dir)
 
     found = [(c.window.start_step, c.tool, c.request, c.state) for c in run.captures]

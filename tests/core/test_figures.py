@@ -12,6 +12,7 @@ from rlprof.types import Target
 from rlprof_live import _pauses
 from rlprof_live._figures import Figures
 from rlprof_live._metrics import Metrics, text_of
+from tests.core.steps import through
 from tests.waiting import wait_until
 
 S = 1_000_000_000
@@ -127,8 +128,7 @@ def test_spans_end_at_their_bound_and_are_summed_up(config):
         for step in prof.steps(range(20)):
             with prof.phase("rollout"):
                 for _ in range(50):
-                    with prof.span("request"):
-                        pass
+                    through(prof.span("request"))
             if step == 9:
                 prof.scribe.flush()
 

@@ -10,7 +10,7 @@ from rlprof import control
 from rlprof.config import load_config
 from rlprof_live._slow import SlowSteps
 from tests.cases import cases
-from tests.core.steps import command
+from tests.core.steps import command, through
 from tests.core.steps import train as take
 from tests.waiting import wait_until
 
@@ -110,8 +110,7 @@ def test_a_step_of_which_nothing_is_left_is_not_served(config, shell, options, w
         ask(prof, **wanted)
         train(prof, [1])
         prof.step(2)
-        with prof.phase("other"):
-            pass
+        through(prof.phase("other"))
 
     assert words(prof, shell) == how
 
@@ -299,8 +298,7 @@ def test_a_slow_step_has_the_next_one_recorded(config, shell):
             prof.scribe._wake.set()
             prof.scribe.flush()
             prof.means.listeners.settle()
-            with prof.phase("rollout"):
-                pass
+            through(prof.phase("rollout"))
 
     run = rlprof.read(prof.run_dir)
     (answer,) = run.answers

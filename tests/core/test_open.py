@@ -56,8 +56,7 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
 
 def test_the_only_role_need_not_be_named(config):
     """With one role in the config it is this process'; with more it must be said which."""
-    with rlprof.open(config(roles={"critic": {}})) as prof:
-        pass
+    prof = record(config(roles={"critic": {}}), ())
 
     (process,) = rlprof.read(prof.run_dir).processes
     assert process.target.role == "critic"
@@ -76,8 +75,7 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
     monkeypatch.setenv(rank, "0")
     monkeypatch.setenv(size, "4")
 
-    with rlprof.open(config(), coordinates={"tp": 0}) as prof:
-        pass
+    prof = record(config(), (), coordinates={"tp": 0})
 
     (process,) = rlprof.read(prof.run_dir).processes
     assert (str(process.target), process.target.coordinates) == ("actor 0/4", {"tp": 0})
@@ -119,8 +117,8 @@ def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "folder"
 
-    with caplog.at_level(logging.DEBUG, "rlprof"), rlprof.open(config(**{key: str(folder)})):
-        pass
+    with caplog.at_level(logging.DEBUG, "rlprof"):
+        record(config(**{key: str(folder)}), ())
 
     told = [(r.levelname, r.message) for r in caplog.records if r.levelno >= logging.WARNING]
     reason = f"{folder}{where}: cannot be made: Not a directory; name another {key}"

@@ -11,6 +11,7 @@ import rlprof
 from rlprof.rundir import Journal, as_line, span_line, span_record
 from rlprof.types import Clock
 from rlprof_run import Span
+from tests.core.steps import through
 from tests.core.test_reader import ACTOR, EPOCH, Folder, beginning, event
 from tests.waiting import wait_until
 
@@ -99,8 +100,7 @@ def test_steps_phases_and_spans_nest(config):
 def test_spans_reach_the_disk_within_a_second_or_so(config):
     """A killed process loses what it did in its last moments, not more."""
     with rlprof.open(config(steps="none")) as prof:
-        with prof.span("work"):
-            pass
+        through(prof.span("work"))
         wait_until(lambda: "work" in by_name(prof))
 
         assert rlprof.read(prof.run_dir).is_running
@@ -113,8 +113,7 @@ def test_spans_beyond_memory_are_counted(config, monkeypatch):
     monkeypatch.setattr(_scribe, "_MOST_SPANS", 10)
     with rlprof.open(config(steps="none")) as prof:
         for _ in range(10_000):
-            with prof.span("many"):
-                pass
+            through(prof.span("many"))
 
     dropped = prof.scribe.dropped
     text = next((prof.run_dir / "manifest").iterdir()).read_text()
@@ -132,11 +131,9 @@ def test_spans_that_end_out_of_turn_leave_no_parent_behind(config):
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
-        with prof.span("inside second"):
-            pass
+        through(prof.span("inside second"))
         second.__exit__(None, None, None)
-        with prof.span("after"):
-            pass
+        through(prof.span("after"))
         prof.phase("never ended").__enter__()
 
     found = by_name(prof)
@@ -144,6 +141,5 @@ def test_spans_that_end_out_of_turn_leave_no_parent_behind(config):
     assert found["after"].parent == found["step 1"].id
     with rlprof.open(config(steps="none")) as prof:
         prof.step(1)
-        with prof.span("anew"):
-            pass
+        through(prof.span("anew"))
     assert by_name(prof)["anew"].parent == by_name(prof)["step 1"].id

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 
 import rlprof
+from tests.core.steps import through
 
 
 @rlprof.annotate("call_tool", span=True)
 async def call_tool(seconds):
     """Do as a tool does, deep below the loop, without a session or a path at hand."""
-    with rlprof.span("connect"):
-        pass
+    through(rlprof.span("connect"))
     await asyncio.sleep(seconds)
     async with rlprof.span("read", {"bytes": 3}):
         await asyncio.sleep(0)
@@ -105,8 +105,7 @@ def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
                 pass
             with prof.span("one", {"trajectory": 17}), rlprof.span("two"):
                 pass
-        with rlprof.span("after"):
-            pass
+        through(rlprof.span("after"))
 
     spans = {
         (span.name, span.attributes.get("trajectory")): span
@@ -127,10 +126,8 @@ def test_a_task_that_outlives_its_trajectory(config):
     async def late(ended):
         with rlprof.span("begun before"):
             await ended.wait()
-            with rlprof.span("inside it"):
-                pass
-        with rlprof.span("begun after"):
-            pass
+            through(rlprof.span("inside it"))
+        through(rlprof.span("begun after"))
 
     async def main():
         ended = asyncio.Event()

@@ -8,7 +8,7 @@ import pytest
 
 import rlprof
 from tests.cases import cases
-from tests.core.steps import record, train
+from tests.core.steps import record, through, train
 from tests.core.test_engines import _given  # noqa: F401 -- a fixture
 from tests.waiting import wait_until
 
@@ -174,8 +174,7 @@ def test_phases_outside_of_any_step_are_told(config, caplog):
     """Without steps there is nothing to record them in; it is said once, at the end."""
     with rlprof.open(config()) as prof:
         for _ in range(3):
-            with prof.phase("rollout"):
-                pass
+            through(prof.phase("rollout"))
 
     reason = f"phases were entered outside any step; {CALL}"
     assert problems(prof) == (f"actor 0/1: {reason}",)

@@ -14,6 +14,7 @@ from rlprof.rundir import as_json
 from rlprof.session import _scribe
 from rlprof_cli import main
 from rlprof_run import _run as values
+from tests.core.steps import through
 from tests.core.test_on_demand import ask, train
 from tests.core.test_salvage import CLOSED, _killed  # noqa: F401 -- a fixture
 from tests.docs.pages import PAGES, blocks, rows, section, words
@@ -142,8 +143,7 @@ def _live(config, monkeypatch):
         prof.minibatch()
         prof.step("ten")
         for _ in range(200):
-            with prof.span("many"):
-                pass
+            through(prof.span("many"))
     return prof.run_dir
 
 

@@ -19,19 +19,12 @@ def _module(monkeypatch, tmp_path):
 
 
 @pytest.fixture(name="profile")
-def _profile(module, tmp_path):
+def _profile(module, config, tmp_path):
     """Return a function that writes a config: an actor, recorded by `mad`."""
 
     def write(**changes):
-        base = {
-            "run_dir": str(tmp_path / "runs"),
-            "scratch_dir": str(tmp_path / "scratch"),
-            "tool": "mad",
-            "steps": [1],
-            "roles": {"actor": {}},
-        }
         file = tmp_path / "profile.yaml"
-        file.write_text(json.dumps(base | changes))
+        file.write_text(json.dumps(config(**{"tool": "mad", "steps": [1]} | changes)))
         return file
 
     return write

@@ -15,6 +15,7 @@ SETTLED = """
 with open_session() as prof:
     train(prof, between=lambda step: step == 1 and settle(prof, {captures}))
 """
+RECORDED = {"tool": "faulty", "steps": [1, 2, 3], "roles": {"actor": {"phases": ["update"]}}}
 LIMITS = {"start_timeout_s": 5, "stop_timeout_s": 20, "export_timeout_s": 60}
 
 
@@ -30,14 +31,8 @@ class Lab:
 
     def start(self, script, *, model="torch", bare=False, env=None, limits=None, **changes):
         """Start *script*, with *changes* to a config that records steps 1 to 3 with `faulty`."""
-        config = {
-            "run_dir": str(self.runs),
-            "scratch_dir": str(self.scratch),
-            "tool": "faulty",
-            "steps": [1, 2, 3],
-            "roles": {"actor": {"phases": ["update"]}},
-            "limits": LIMITS | (limits or {}),
-        }
+        config = {"run_dir": str(self.runs), "scratch_dir": str(self.scratch), **RECORDED}
+        config["limits"] = LIMITS | (limits or {})
         self._started += 1
         stem = self.home / f"process_{self._started}"
         file, settings = stem.with_suffix(".py"), stem.with_suffix(".yaml")

@@ -15,6 +15,7 @@ from rlprof.rundir import as_line
 from rlprof.types import Capture, Target, Window, safe_name
 from rlprof_torch._recording import range_name
 from rlprof_traces import encode
+from tests.core.steps import record
 from tests.timeline.builder import Written
 
 pytestmark = pytest.mark.slow
@@ -90,17 +91,9 @@ def test_manifest_and_timeline_hold_any_name(name, value):
     assert line.count(b"\n") == 1
 
 
-def test_real_torch_records_hostile_names(tmp_path):
+def test_real_torch_records_hostile_names(config, tmp_path):
     """Recorded with real torch every phase is in a strict trace, and the timeline takes that."""
-    config = {
-        "run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch"),
-        "tool": "torch", "steps": [1], "mode": "continuous", "roles": {"actor": {}},
-    }  # fmt: skip
-    with rlprof.open(config, role="actor") as prof:
-        for _ in prof.steps([1]):
-            for name in HOSTILE:
-                with prof.phase(name):
-                    pass
+    prof = record(config(tool="torch", steps=[1], mode="continuous"), [1], *HOSTILE)
 
     run = rlprof.read(prof.run_dir)
     (capture,) = run.captures

@@ -73,14 +73,9 @@ def _ray(lent):
 
 
 @pytest.fixture(name="config")
-def _config(tmp_path):
+def _config(config):
     """Return a function that makes a config; its runs and raw data are the test's own."""
-
-    def make(**changes):
-        places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
-        return CONFIG | places | changes
-
-    return make
+    return lambda **changes: config(**CONFIG | changes)
 
 
 @pytest.fixture(name="spawn")
