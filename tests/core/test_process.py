@@ -1,5 +1,6 @@
-"""Who a process is, whether it still lives, and what the wall clock said at a monotonic time."""
+"""Who a process is, whether it lives, what its clocks say, and how files and names are called."""
 
+import ast
 import json
 import os
 import signal
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rlprof
 from rlprof.rundir import Here, _process, is_alive, read_clock
-from rlprof.types import Clock
+from rlprof.types import Capture, Clock, Target, Window
 from rlprof_run import clock_at
+from tests.cases import cases
 
 SAY = """
 import attrs, json, sys
@@ -153,3 +156,39 @@ def test_the_tightest_of_three_readings_counts(monkeypatch):
     pair = read_clock()
 
     assert Clock(realtime_ns=2, monotonic_ns=1005, bound_ns=10) == pair
+
+
+@cases(
+    "target, window, stem",
+    (Target("actor", 3, 8), Window(7, 8), "actor_rank3-of-8_step7_step_pid42"),
+    (
+        Target("actor", 3, 8, coordinates={"tp": 1, "p/p": 0}),
+        Window(7, 10),
+        "actor_rank3-of-8_tp1_p-p-e9a9f8130_step7-9_step_pid42",
+    ),
+    (Target("rollout", replica=2), Window(7, 8, "gen", 1), "rollout_replica2_step7_gen.1_pid42"),
+    ids=["rank", "coordinates", "replica"],
+)
+def test_a_stem_tells_a_file_from_all_others(target, window, stem):
+    """A file that is moved out of its folder still says whose it is."""
+    capture = Capture("run", target, window, "torch", host="h", pid=42)
+
+    assert stem == capture.stem
+
+
+def test_type_checkers_see_the_names_there_are():
+    """The stub beside the package promises the same names, and imports each from somewhere."""
+    stub = ast.parse(Path(rlprof.__file__).with_suffix(".pyi").read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    (promised,) = (
+        ast.literal_eval(node.value) for node in stub.body if isinstance(node, ast.Assign)
+    )
+
+    assert sorted(promised) == sorted(rlprof.__all__)
+    assert set(promised) <= imported
+    assert all(hasattr(rlprof, name) for name in imported)

@@ -14,8 +14,9 @@ MOST_BYTES = 150_000
 SLOW = PAGES["docs/slow-step.md"]
 
 
-def test_a_link_leads_to_a_file_and_a_heading():
-    """Each relative link names what exists, and each anchor a heading of its page."""
+def test_a_link_leads_to_a_file_and_a_heading_and_a_file_that_is_named_exists():
+    """Each relative link, each anchor of a page, each path of this repository in the prose."""
+    named = r"`((?:tests|bench|docs|envs|examples|plugins|core)/[\w./-]+)`"
     wrong = []
     for path, text in PAGES.items():
         for target in {target for target in links(text) if "://" not in target}:
@@ -23,16 +24,10 @@ def test_a_link_leads_to_a_file_and_a_heading():
             file = (ROOT / path).parent / name if name else ROOT / path
             if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
                 wrong.append(f"{path}: {target}")
+        names = re.findall(named, prose(text))
+        wrong += [f"{path}: {name}" for name in names if not (ROOT / name).exists()]
 
     assert wrong == []
-
-
-def test_files_that_are_named_exist():
-    """A path of this repository in the prose of a page is one."""
-    named = r"`((?:tests|bench|docs|envs|examples|plugins|core)/[\w./-]+)`"
-    found = {name for text in PAGES.values() for name in re.findall(named, prose(text))}
-
-    assert [name for name in found if not (ROOT / name).exists()] == []
 
 
 def test_every_page_is_in_the_list_of_pages_and_once_in_the_site():

@@ -13,6 +13,8 @@ from rlprof.rundir import Here
 EPOCH_NS = 1_795_440_000_000_000_000
 """The wall clock at monotonic 0, of a run that is over."""
 _OF_A_HOST = ("mono", "monotonic_ns", "t0", "t1")
+Json = dict[str, Any]
+Id = int | None
 Times = tuple[float, float]
 """When something begins and ends."""
 
@@ -21,18 +23,14 @@ class Folder:
     """The lines of every process of a run; times are seconds of a clock that all share."""
 
     def __init__(
-        self,
-        config: dict[str, Any] | None = None,
-        *,
-        versions: Mapping[str, str] | None = None,
-        is_alive: bool = False,
+        self, config: Json | None = None, *, versions: Json | None = None, is_alive: bool = False
     ) -> None:
         self._config = config or {"tool": "none", "roles": {"actor": {}, "rollout": {}}}
         self._versions, self._is_alive = versions or {}, is_alive
         self._epoch_ns = time.time_ns() if is_alive else EPOCH_NS
-        self.manifest: dict[str, list[dict[str, Any]]] = {}
-        self.spans: dict[str, list[dict[str, Any]]] = {}
-        self._counters: dict[str, list[dict[str, Any]]] = {}
+        self.manifest: dict[str, list[Json]] = {}
+        self.spans: dict[str, list[Json]] = {}
+        self._counters: dict[str, list[Json]] = {}
         self._behind: dict[str, int] = {}
 
     def process(
@@ -62,17 +60,17 @@ class Folder:
         kind: str,
         name: str,
         times: Times,
-        step: int | None,
+        step: Id,
         *,
-        parent: int | None = None,
-        **attributes: Any,
+        parent: Id = None,
+        **more: Any,
     ) -> int:
         """Add a span; return its id."""
         start, end = times
         line = {"kind": kind, "name": name, "t0": round(start * 1e9), "t1": round(end * 1e9)}
         line |= {"step": step, "thread": 1, "id": len(self.spans[stem]) + 1}
         line |= {} if parent is None else {"parent": parent}
-        line |= {"attributes": attributes} if attributes else {}
+        line |= {"attributes": more} if more else {}
         self.spans[stem].append(line)
         return len(self.spans[stem])
 
@@ -91,7 +89,7 @@ class Folder:
     def capture(
         self, stem: str, step: int, phase: str, times: Sequence[float], *, stop_s: float = 0.5,
         artifact: Mapping[str, Any] | None = None, **more: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> Json:  # fmt: skip
         """Add a window that opened, started and closed then; return what its lines share."""
         opened, started, closed = times
         window = {"start_step": step, "end_step": step + 1, "phase": phase, "occurrence": 0}
@@ -128,12 +126,12 @@ class Folder:
                     _write(path / folder / f"{stem}.jsonl", content, self._behind[stem])
         return path
 
-    def _here(self, pid: int, host: str = "node") -> dict[str, Any]:
+    def _here(self, pid: int, host: str = "node") -> Json:
         if self._is_alive:  # all processes are the one that tests
             return attrs.asdict(Here.now())
         return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
 
-    def _clock(self, at: int) -> dict[str, Any]:
+    def _clock(self, at: int) -> Json:
         realtime = self._epoch_ns + at
         return {
             "event": "clock", "mono": at, "realtime_ns": realtime, "monotonic_ns": at,
@@ -144,7 +142,7 @@ class Folder:
 class Driven(Folder):
     """The run of a driver that goes through phases, one after another."""
 
-    def __init__(self, path: Path, config: dict[str, Any] | None = None, **more: Any) -> None:
+    def __init__(self, path: Path, config: Json | None = None, **more: Any) -> None:
         super().__init__(config, **more)
         self.path, self.driver, self.now = path, self.process("driver", 0), 1.0
 
@@ -154,7 +152,7 @@ class Driven(Folder):
         self.now += seconds
         if tokens:
             inside = times[0], times[1] - 1e-6
-            part: dict[str, Any] = {"trajectory": f"{step}-0", "tokens": tokens}
+            part: Json = {"trajectory": f"{step}-0", "tokens": tokens}
             self.span(self.driver, "span", "request", inside, step, **part)
             self.span(self.driver, "span", "trajectory", inside, step, trajectory=f"{step}-0")
         self.span(self.driver, "phase", name, times, step)
@@ -170,7 +168,7 @@ class Driven(Folder):
         return self.write(self.path, until=self.now)
 
 
-def _write(file: Path, lines: list[dict[str, Any]], behind_ns: int) -> None:
+def _write(file: Path, lines: list[Json], behind_ns: int) -> None:
     for line in lines:
         line |= {key: line[key] - behind_ns for key in _OF_A_HOST if key in line}
     file.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))

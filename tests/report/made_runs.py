@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.report.folder import Folder
 
 SLOTS = 32
+Names = Collection[str]
 
 Turn = tuple[int, float]
 """Tokens to write, and seconds in a tool afterwards."""
@@ -46,7 +47,7 @@ def serve(trajectories: list[list[Turn]], slots: int = SLOTS) -> list[list[Reque
 
 def make_fleet(
     path: Path,
-    causes: Collection[str] = (),
+    causes: Names = (),
     *,
     seed: int = 1,
     steps: int = 10,
@@ -173,7 +174,7 @@ def _turns(draw: random.Random, acting: set[str]) -> list[Turn]:
 
 def make_torchrun(
     path: Path,
-    causes: Collection[str] = (),
+    causes: Names = (),
     *,
     seed: int = 1,
     steps: int = 12,
