@@ -41,7 +41,6 @@ def train(prof, steps=(1,), *phases):
 
 
 def record(config, steps=(1,), *phases, **how):
-    """Open a session, train, close it; return it."""
     with rlprof.open(config, **how) as prof:
         train(prof, steps, *phases)
     return prof

@@ -150,9 +150,6 @@ def test_verls_words_are_translated(word):
         assert faults_of({**ACTOR, "roles": {"actor": {word: 1}}}) == [f"roles.actor.{told}"]
 
 
-# Tools
-
-
 @attrs.frozen
 class Depth:
     levels: int = 1

@@ -16,7 +16,6 @@ from tests.fakes import engines
 
 @pytest.fixture(name="use")
 def _use(config, monkeypatch, tmp_path):
-    """Return how `costly` is used, in a place where nothing was measured yet."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     _, uses = check_config(config(tool="costly"))
     return uses["actor"][0]
@@ -125,7 +124,6 @@ def work(prof, steps):
 
 @pytest.fixture(name="earlier")
 def _earlier(config):
-    """Record one of three steps with `costly`; return the run folder."""
     given = config(tool="costly", steps=[2], roles={"actor": {"phases": ["rollout"]}})
     with rlprof.open(given) as prof:
         work(prof, range(1, 4))

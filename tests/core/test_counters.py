@@ -31,7 +31,6 @@ def write(folder, name, records):
 
 
 def run_with(tmp_path, name, records, *lines):
-    """Write a run of one process, and *records* into its file *name*."""
     folder = Folder(tmp_path)
     folder.write(*beginning(), *lines, name="actor-0-a-1")
     write(tmp_path, name, records)

@@ -32,7 +32,6 @@ def _hive_config(config, hive):
 
 
 def record(config, cells, **given):
-    """Record two steps of a hive of *cells*; return the run."""
     with rlprof.open(config, role="driver") as prof:
         prof.attach(cells, role="rollout", replica=3, **given)
         train(prof, [1, 2])

@@ -47,7 +47,6 @@ async def rollout(prof):
 
 
 async def cancelled(coroutine, when):
-    """Cancel what goes on when *when* has come."""
     task = asyncio.create_task(coroutine)
     await when
     task.cancel()
@@ -56,7 +55,6 @@ async def cancelled(coroutine, when):
 
 
 async def recorded(config, body):
-    """Run *body* in a session, on the loop of its engine; return the session."""
     with rlprof.open(config, role="trainer") as prof:
         prof.attach({"loop": asyncio.get_running_loop()})
         await ready()

@@ -81,9 +81,6 @@ def contents(path):
     }
 
 
-# Where the id comes from
-
-
 @cases(
     "env, name",
     ({"RLPROF_RUN_ID": "mine", "TORCHELASTIC_RUN_ID": "t", "SLURM_JOB_ID": "7"}, "mine"),
@@ -117,9 +114,6 @@ def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id):
 
     assert refused(RunError, at_once, LEADER, {"RLPROF_RUN_ID": run_id}) == expected
     assert list(tmp_path.iterdir()) == []
-
-
-# Who makes it and who finds it
 
 
 def test_others_may_read_the_header(at_once):
@@ -214,9 +208,6 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
     assert shared == at_once(FOLLOWER, MEETING)
 
 
-# Lives and attempts
-
-
 def test_a_resumed_run_is_another_attempt(at_once, runs):
     """Other roles join while its owner lives, followers never the dead; then it goes on beside."""
     first = at_once(LEADER)
@@ -285,9 +276,6 @@ def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
     assert content == file.read_bytes()
 
 
-# Other hosts
-
-
 def in_the_fifth(pauses, do):
     """Return a `sleep` that notes the pauses, and does something in the fifth."""
     return lambda seconds: pauses.append(seconds) or (len(pauses) == 5 and do())
@@ -321,9 +309,6 @@ def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, tar
     assert before == contents(first.path)
 
 
-# A folder named outright
-
-
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):
     """Whoever joins overwrites nothing, also if its owner is dead; a second session is beside."""
     env = {"RLPROF_RUN": str(tmp_path / "x")}
@@ -337,8 +322,6 @@ def test_a_named_folder_keeps_its_header(at_once, tmp_path):
     assert before == contents(led.path)
     assert {tmp_path / "x/attempt_2"} == {folder.path for folder in again}
 
-
-# Real processes, all at once
 
 _barriers = []
 

@@ -11,7 +11,6 @@ from tests.core.steps import record, train
 
 
 def listen(word, **hooks):
-    """Register a listener with these hooks."""
     marked = {name: hookimpl(hook) for name, hook in hooks.items()}
     rlprof.register("listener", word, type(word, (), marked))
 

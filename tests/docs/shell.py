@@ -52,7 +52,6 @@ class Shell:
         return killed.sub("Killed", done.stdout)
 
     def close(self):
-        """End what still runs in the background."""
         for process in self._background:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)

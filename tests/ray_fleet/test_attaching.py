@@ -65,7 +65,6 @@ class Learner(Trainer):
 
 
 def followed(actor):
-    """Return the runs that an actor follows."""
     from rlprof_ray import _inside
 
     return list(_inside._followers)

@@ -38,7 +38,6 @@ class Learner:
 
 
 def events(fleet):
-    """Return the names of the events in the one trace of a run."""
     run = rlprof.read(fleet.run_dir)
     ((artifact,),) = (capture.artifacts for capture in run.captures)
     trace = json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))

@@ -36,7 +36,6 @@ def shown(run, width=100, height=24):
 
 
 def end(run):
-    """Have every process say that it has ended."""
     for stem in run.manifest:
         run.event(stem, "ended", run.now)
     run.written()

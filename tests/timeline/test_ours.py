@@ -74,7 +74,6 @@ ASKED = {
 
 
 def count(process: ProcessBuilder, at: int, target: Target | None = None, **values: float) -> None:
-    """Write what a process or its engine was at."""
     whose = {} if target is None else {"target": attrs.asdict(target)}
     journal = Journal(process.folder / "counters" / f"{process.name}.jsonl")
     journal.write([as_line({"mono": at - process.booted, "values": values, **whose})])

@@ -33,7 +33,6 @@ def text_of(events, **head):
 
 
 def trace(path, *events, **head):
-    """Write a trace of single events and lists of them."""
     flat = [one for event in events for one in (event if isinstance(event, list) else [event])]
     path.write_bytes(text_of(flat, **head))
     return path
