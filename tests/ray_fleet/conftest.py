@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,16 @@ def _follows(actor):
     return bool(inside and inside._followers)
 
 
+@contextmanager
+def attached(config, **members):
+    """Open a fleet with *members*."""
+    import rlprof_ray
+
+    with rlprof_ray.Fleet(config) as fleet:
+        fleet.attach(**members)
+        yield fleet
+
+
 def train(ray, fleet, actors, steps, servers=None):
     """Let *servers* generate in `rollout`, *actors* train in `update`; return what came of each."""
     out = []
@@ -127,12 +137,10 @@ def train(ray, fleet, actors, steps, servers=None):
 @pytest.fixture(name="trained")
 def _trained(ray):
     """Return a function that trains with a fleet to its end; it returns the fleet and the sums."""
-    import rlprof_ray
 
     def trained(config, actors, steps=(1, 2), servers=None, **more):
-        with rlprof_ray.Fleet(config) as fleet:
-            actor = {} if actors is None else {"actor": iter(actors)}  # as good as a list
-            fleet.attach(**actor, **more)
+        actor = {} if actors is None else {"actor": iter(actors)}  # as good as a list
+        with attached(config, **actor, **more) as fleet:
             return fleet, train(ray, fleet, actors, steps, servers)
 
     return trained

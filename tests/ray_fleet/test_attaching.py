@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import rlprof
-import rlprof_ray
 from rlprof_cli import main
 from rlprof_ray._calls import Call
 from rlprof_ray._member import aside
@@ -24,7 +23,7 @@ from rlprof_ray.attaching.look import look_at
 from rlprof_ray.attaching.record import _numbers
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
-from tests.ray_fleet.conftest import rows
+from tests.ray_fleet.conftest import attached, rows
 from tests.ray_fleet.drivers import environment
 from tests.waiting import python, wait_until
 
@@ -294,8 +293,7 @@ def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
     """The error names the run, which can be asked instead."""
     actor = spawn(Learner)
 
-    with rlprof_ray.Fleet(config()) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(config(), actor=[actor]) as fleet:
         code = main(["attach", "--actors", "^Learner$", "--tool", "stacks", "--yes"])
 
     assert code == 1

@@ -11,7 +11,7 @@ import rlprof
 import rlprof_ray
 from rlprof_run.salvage import salvage
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import own_spans, rows, train
+from tests.ray_fleet.conftest import attached, own_spans, rows, train
 from tests.ray_fleet.driver import NAMESPACE
 from tests.ray_fleet.drivers import drive
 from tests.ray_fleet.faults import LIMITS, bare, states, told
@@ -123,8 +123,7 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
     actors = [make.options(name=name, namespace=NAMESPACE).remote(rank)
               for rank, name in enumerate(names)]  # fmt: skip
 
-    with rlprof_ray.Fleet(config(steps=[2, 12], limits=LIMITS)) as fleet:
-        fleet.attach(actor=actors)
+    with attached(config(steps=[2, 12], limits=LIMITS), actor=actors) as fleet:
         out = train(ray, fleet, actors, (1, 2))
         second = drive(config(limits=LIMITS), address=address(ray), find=names)
         out += train(ray, fleet, actors, (11, 12))
@@ -186,8 +185,7 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
     actor = spawn(Trainer)
 
     given = config(steps=[1], mode="continuous", roles={"actor": {"ranks": "all"}})
-    with rlprof_ray.Fleet(given) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(given, actor=[actor]) as fleet:
         fleet.step(1)
         alpha, beta = fleet.phase("alpha"), fleet.phase("beta")
         leave = [partial(phase.__exit__, None, None, None) for phase in (alpha, beta)]

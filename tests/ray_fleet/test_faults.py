@@ -12,7 +12,7 @@ import rlprof
 import rlprof_ray
 from rlprof_ray import Replica
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROLES
+from tests.ray_fleet.conftest import ROLES, attached
 from tests.ray_fleet.faults import LIMITS, SLACK_S, Server, answers, bare, states, told
 from tests.waiting import wait_until
 
@@ -155,8 +155,7 @@ def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config, tmp_p
     pid = ray.get(actors[1].pid.remote())
     file.unlink()
 
-    with rlprof_ray.Fleet(config(steps="1-20", limits=LIMITS)) as fleet:
-        fleet.attach(actor=actors)
+    with attached(config(steps="1-20", limits=LIMITS), actor=actors) as fleet:
         began = time.monotonic()
         fleet.step(1)
         actors[1].die.remote()

@@ -12,7 +12,7 @@ from rlprof_run import find_runs
 from tests.core.test_on_demand import asked
 from tests.docs import pages
 from tests.ray_fleet.actors import AsyncTrainer, Trainer, Untouched
-from tests.ray_fleet.conftest import ROOT, own_spans, rows, train
+from tests.ray_fleet.conftest import ROOT, attached, own_spans, rows, train
 from tests.ray_fleet.drivers import environment
 from tests.ray_fleet.faults import bare
 from tests.ray_fleet.test_machines import Astray
@@ -48,8 +48,7 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config)
     """On an ordered actor, start and stop stand in the queue where the driver said so."""
     actor = spawn(Trainer)
 
-    with rlprof_ray.Fleet(config(steps=[2])) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(config(steps=[2]), actor=[actor]) as fleet:
         for step in fleet.steps((1, 2)):
             before = actor.update.remote(step, 3)
             with fleet.phase("update"):
@@ -142,8 +141,7 @@ def test_members_share_the_bytes_of_a_run(ray, spawn, config):
 
     actors = [spawn(Trainer, rank) for rank in range(3)]
 
-    with rlprof_ray.Fleet(config(steps=[1, 2, 3], limits={"bytes": 3})) as fleet:
-        fleet.attach(actor=actors)
+    with attached(config(steps=[1, 2, 3], limits={"bytes": 3}), actor=actors) as fleet:
         train(ray, fleet, actors, (1,))
         wait_until(lambda: all(sizes()))
         train(ray, fleet, actors, (2, 3))  # they tell the driver when the second begins
@@ -175,8 +173,7 @@ def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
     (tmp_path / "profile.yaml").write_text(yaml.safe_dump(given))
     actor = spawn(Trainer)
 
-    with rlprof_ray.Fleet(tmp_path / "profile.yaml") as fleet:
-        fleet.attach(actor=[actor])
+    with attached(tmp_path / "profile.yaml", actor=[actor]) as fleet:
         words = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
         env = environment() | fleet.env | {"OMP_NUM_THREADS": "1"}
         done = python(*words, tmp_path / "worker.py", tmp_path / "profile.yaml", env=env)

@@ -8,7 +8,7 @@ import rlprof
 import rlprof_ray
 import rlprof_report
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import train
+from tests.ray_fleet.conftest import attached, train
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -85,8 +85,7 @@ def test_a_ray_that_does_not_show_calls_is_named_once(ray, spawn, config, monkey
     monkeypatch.setattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", True, raising=False)
     actor = spawn(Trainer)
 
-    with rlprof_ray.Fleet(config(steps="none", roles={"actor": {}})) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(config(steps="none", roles={"actor": {}}), actor=[actor]) as fleet:
         train(ray, fleet, [actor], (1, 2))
         wait_until(lambda: rlprof.read(fleet.run_dir).problems)
 
@@ -98,8 +97,7 @@ def test_a_ray_that_does_not_show_calls_is_named_once(ray, spawn, config, monkey
 def test_a_driver_has_the_wait_that_the_report_has(ray, spawn, tmp_path):
     """Without one word about roles: every actor is followed, and nothing is recorded."""
     actors = [spawn(Stopwatch) for _ in range(3)]
-    with rlprof_ray.Fleet({"tool": "none", "run_dir": str(tmp_path)}) as fleet:
-        fleet.attach(actor=actors)
+    with attached({"tool": "none", "run_dir": str(tmp_path)}, actor=actors) as fleet:
         for step in fleet.steps((1, 2)):
             with fleet.phase("update"):
                 ray.get([actor.update.remote(step, 0.05 + 0.2 * (n == 2))

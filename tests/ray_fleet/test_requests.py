@@ -10,7 +10,7 @@ from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.core.test_on_demand import asked
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROLES, rows, train
+from tests.ray_fleet.conftest import ROLES, attached, rows, train
 from tests.ray_fleet.test_replicas import Server
 from tests.waiting import wait_until
 
@@ -35,8 +35,7 @@ def test_members_record_what_the_run_is_asked(ray, spawn, config):
     """Also those that the config does not choose, and nothing else is recorded."""
     actors = [spawn(Trainer, rank) for rank in range(3)]
 
-    with rlprof_ray.Fleet(config(steps="none", roles={"actor": {}})) as fleet:
-        fleet.attach(actor=actors)
+    with attached(config(steps="none", roles={"actor": {}}), actor=actors) as fleet:
         train(ray, fleet, actors, range(2))
         answers = asked(fleet.session, ranks=(0, 2), next=2)
         train(ray, fleet, actors, range(2, 6))
@@ -56,8 +55,7 @@ def test_a_request_may_name_another_role_and_other_options(ray, spawn, config):
     """A role that the config has not is recorded with the run's tool, and options of its own."""
     actor, critic = spawn(Trainer), spawn(Trainer)
 
-    with rlprof_ray.Fleet(config(steps=[1])) as fleet:
-        fleet.attach(actor=[actor], critic=[critic])
+    with attached(config(steps=[1]), actor=[actor], critic=[critic]) as fleet:
         train(ray, fleet, [actor, critic], (1,))
         asked(fleet.session, role="critic", options={"stacks": {"hz": 20}})
         train(ray, fleet, [actor, critic], (2,))

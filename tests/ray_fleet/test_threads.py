@@ -9,9 +9,8 @@ from collections import Counter
 import pytest
 
 import rlprof
-import rlprof_ray
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ACTOR, own_spans, rows
+from tests.ray_fleet.conftest import ACTOR, attached, own_spans, rows
 from tests.ray_fleet.faults import bare
 from tests.waiting import wait_until
 
@@ -60,8 +59,7 @@ def test_an_async_actor_is_recorded_on_its_event_loop(ray, spawn, config):
     """A tool of a thread has the calls of the phase, and none of before or after."""
     actor = spawn(Learner)
 
-    with rlprof_ray.Fleet(config(tool="torch", tools=ON_A_THREAD, steps=[1])) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(config(tool="torch", tools=ON_A_THREAD, steps=[1]), actor=[actor]) as fleet:
         for _ in fleet.steps((1,)):
             ray.get(actor.work.remote("before"))
             with fleet.phase("update"):
@@ -76,8 +74,7 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
     """The driver waits for `start_timeout_s`; the run names who did not answer, and how late."""
     actor = spawn(Learner)
 
-    with rlprof_ray.Fleet(config(steps=[1, 2], limits={"start_timeout_s": 0.2})) as fleet:
-        fleet.attach(actor=[actor])
+    with attached(config(steps=[1, 2], limits={"start_timeout_s": 0.2}), actor=[actor]) as fleet:
         for step in fleet.steps((1, 2)):
             busy = actor.sleep.remote(1.5, tmp_path / "busy") if step == 1 else []
             wait_until((tmp_path / "busy").exists)
@@ -114,8 +111,7 @@ def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
     """Each loop has its spans with its own id and step, and rows for the phases of the driver."""
     agents, actor, told = [spawn(Agent), spawn(Agent)], spawn(Trainer), []
 
-    with rlprof_ray.Fleet(config(steps=[2], roles=ROLES)) as fleet:
-        fleet.attach(actor=[actor], agent=agents)
+    with attached(config(steps=[2], roles=ROLES), actor=[actor], agent=agents) as fleet:
         for step in fleet.steps((1, 2, 3)):
             with fleet.phase("rollout"):
                 sums = ray.get([agent.rollout.remote(step, COUNT) for agent in agents])
