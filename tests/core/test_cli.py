@@ -61,7 +61,6 @@ def test_every_command_explains_itself(shell):
      "rlprof plan: error: argument --window-s: not allowed with argument --like"),
     (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
     (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
-    ids=["misspelt", "no file", "backwards", "two at once", "unknown", "no command"],
 )  # fmt: skip
 def test_wrong_usage_is_2(shell, argv, message):
     """Wrong usage prints the usage of that command, what was wrong, and the page, on stderr."""
@@ -78,7 +77,6 @@ def test_wrong_usage_is_2(shell, argv, message):
     "ending, told",
     ("prof.close()", ["has ended.", "rlprof export --to report "]),
     ("os.kill(os.getpid(), 9)", ["died.", "rlprof salvage "]),
-    ids=["ended", "died"],
 )
 def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
     """The name alone shows the latest run, its state, and the commands for that; or the first."""
@@ -267,7 +265,6 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
 @pytest.mark.parametrize(
     ("join", "steps", "windows"),
     [("false", "0-8", ["3", "4", "5"]), ("true", "0-100", ["3-5", "9"]), ("true", "4-9", ["9"])],
-    ids=["single", "joined", "a stretch that began before"],
 )
 def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     """Continuous mode: a window a step, or one a stretch; only those that open in the range."""
@@ -288,7 +285,6 @@ def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     ("steps: [7]\nroles: {r: {engine: mini}}", "step_000007/<phase>/<role>_replica_<n>/"),
     ("tool: torch\nsteps: [7]\nroles: {a: {}, r: {engine: mini}}",
      "step_000007/<phase>/<role>_<rank>_of_<world>/ or <role>_replica_<n>/"),
-    ids=["whole steps", "an engine", "both"],
 )  # fmt: skip
 def test_plan_names_the_folders_as_they_will_be(shell, file, config, folders):
     """The first step as its folder is called; ranks and replicas where there are such."""

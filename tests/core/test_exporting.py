@@ -229,7 +229,6 @@ def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, 
                "name a run folder, <run_dir>/<run id>, or one with traces")),
     ("gone", "is not there; name a run folder, <run_dir>/<run id>"),
     (".", "no run.json here; name a run folder, <run_dir>/<run id>"),
-    ids=["empty", "gone", "above runs"],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
 def test_what_is_neither_is_told(shell, tmp_path, seen, name, told):

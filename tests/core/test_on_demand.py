@@ -158,7 +158,6 @@ def test_options_and_tools_of_a_request_are_its_own(config, calls):
     # rather than wait for ever
     ({"steps": {"every": 1, "first": 5}}, {},
      "the config records every step, none is left to ask for"),
-    ids=["unknown option", "phases and continuous", "no tool", "every step"],
 )  # fmt: skip
 def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said, wanted, error):
     """It is checked like a config; the answer, with every fault, is in the manifest."""

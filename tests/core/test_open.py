@@ -68,7 +68,6 @@ def test_the_only_role_need_not_be_named(config):
     ("rank", "size"),
     [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
      ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")],
-    ids=["torchrun", "slurm", "mpirun"],
 )  # fmt: skip
 def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, size):
     """Each launcher's variables are known."""
@@ -87,7 +86,6 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
     ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
     ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
      "roles.actor.ranks: rank 7 does not exist in a world of 2"),
-    ids=["no number", "no such rank", "chosen rank beyond the world"],
 )  # fmt: skip
 def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, message):
     """Before the run, loudly."""

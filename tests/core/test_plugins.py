@@ -52,7 +52,6 @@ def three(monkeypatch):
      ("'motor' is an engine, not a tool (installed: better, good); "
       "write roles: {rollout: {engine: motor}}")),
     ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
-    ids=["known", "misspelt", "an engine", "stranger"],
 )  # fmt: skip
 def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
     """Install it, spell it, or take it for what it is."""
@@ -69,7 +68,6 @@ def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
     ("class X:\n    def begin(self): ...",
      ("implements no hook; mark its methods with @rlprof.hookimpl "
      "(a tool has configure, start, stop, export, lighter, advise)")),
-    ids=["import", "no class", "arguments", "no hook"],
 )  # fmt: skip
 def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(monkeypatch, tmp_path, code, what):
     """The plugin, its distribution and version, what it asks of core, what is wrong."""

@@ -269,7 +269,6 @@ def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
      "PluginError: os:abort is no plugin: it marks no method with hookimpl"),
     (lambda text: json.dumps(json.loads(text) | {"plugin": "__main__:Mine"}),
      "PluginError: Mine is a class of the script that ran, which no other process can import"),
-    ids=["no note", "no plugin", "of the script"],
 )  # fmt: skip
 def test_a_note_that_names_no_plugin_is_told(kept, capsys, spoilt, told):
     """Nothing is exported without a note, nor by what is no plugin or cannot be imported."""

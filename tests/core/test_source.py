@@ -87,7 +87,6 @@ def test_anchors_and_merges_are_followed(file):
     ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
     ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
     ("- 1", "FILE: expected keys and values, got [1]"),
-    ids=["colon", "python", "alias", "date", "list"],
 )  # fmt: skip
 def test_broken_yaml_is_one_fault(text, message, file):
     """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
@@ -131,7 +130,6 @@ def test_interpolations_are_resolved(monkeypatch):
     ({"scratch_dir": "${oc.env:RLPROF_NO_SUCH}"}, "scratch_dir: KeyError raised while resolv"),
     ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
     ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
-    ids=["nowhere", "environment", "missing", "inside"],
 )
 def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     """Where a value is missing or points to nowhere, its path is named, and what to do."""

@@ -259,9 +259,7 @@ def compare(capsys, *argv):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    ("steps", "basis"), [("1-5", "equal tokens"), ("4-5", "seconds")], ids=["five", "two"]
-)
+@pytest.mark.parametrize(("steps", "basis"), [("1-5", "equal tokens"), ("4-5", "seconds")])
 def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys):
     """Below 8 steps the difference is told, with a warning; below 3 lengths cannot count."""
     a, b = write(tmp_path / "a"), write(tmp_path / "b", update=6.0, seed=2)
