@@ -88,8 +88,7 @@ def test_what_cannot_be_attached_is_told_at_once(given):
     with rlprof.open(given(options={"sped": 1, "gear": 3}), role="actor") as prof:
         with pytest.raises(ConfigError) as raised:
             prof.attach({"name": "e"})
-        with pytest.raises(ConfigError, match="name one"):
-            prof.attach({"name": "e"}, role="actor")
+        assert "name one" in refused(ConfigError, prof.attach, {"name": "e"}, role="actor")
 
     assert raised.value.faults == (
         "config: engines.motor.sped: unknown key; did you mean 'speed'?",

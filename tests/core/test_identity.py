@@ -191,8 +191,7 @@ def test_followers_of_another_launch_stay_away(at_once, other):
     """A run of another address, port or size is not joined, nor one that was named."""
     at_once(LEADER, MEETING if other else NAMED)
 
-    with pytest.raises(RunError):
-        at_once(FOLLOWER, MEETING | other)
+    refused(RunError, at_once, FOLLOWER, MEETING | other)
 
 
 def test_localhost_is_another_on_every_host(at_once, monkeypatch):
@@ -203,8 +202,7 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
         at_once(LEADER, local)
         shared = at_once(LEADER, MEETING)
 
-    with pytest.raises(RunError):
-        at_once(FOLLOWER, local)
+    refused(RunError, at_once, FOLLOWER, local)
     assert shared == at_once(FOLLOWER, MEETING)
 
 
@@ -219,8 +217,7 @@ def test_a_resumed_run_is_another_attempt(at_once, runs):
     (first.path / "manifest" / "actor-0.jsonl").write_text("lines\n")
     before = contents(first.path)
 
-    with pytest.raises(RunError):
-        at_once(FOLLOWER)
+    refused(RunError, at_once, FOLLOWER)
     second = die(at_once(CRITIC))
     third = at_once(CRITIC)
     followers = [at_once(target) for target in (LEADER, FOLLOWER)]
@@ -238,8 +235,7 @@ def test_a_restart_is_another_attempt(at_once, variable):
     again = NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"} | {variable: "1"}
     first = at_once(LEADER, NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"})
 
-    with pytest.raises(RunError):
-        at_once(FOLLOWER, again)
+    refused(RunError, at_once, FOLLOWER, again)
     second = at_once(CRITIC, again)
 
     assert [first.attempt, second.attempt] == [1, 2]
@@ -252,8 +248,7 @@ def test_a_second_session_is_another_attempt(at_once, runs, env):
     """A process that opens once more writes nowhere it has written, and waits for its leader."""
     first = [at_once(target, env) for target in (LEADER, FOLLOWER)]
 
-    with pytest.raises(RunError):
-        at_once(FOLLOWER, env)
+    refused(RunError, at_once, FOLLOWER, env)
     second = [at_once(target, env) for target in (LEADER, FOLLOWER)]
 
     assert (first, second) == ([first[0]] * 2, [second[0]] * 2)
