@@ -35,11 +35,7 @@ def _runs(tmp_path):
 @pytest.fixture(name="at_once")
 def _at_once(runs):
     """Return a function that joins, or fails without waiting."""
-
-    def at_once(target, env=NAMED):
-        return join(runs, target, HEADER, env=env, wait_s=0, sleep=never)
-
-    return at_once
+    return lambda target, env=NAMED: join(runs, target, HEADER, env=env, wait_s=0, sleep=never)
 
 
 def never(seconds):

@@ -77,8 +77,7 @@ def test_steps_phases_and_spans_nest(config):
         prof.step(3)
         with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:
             request.note("tokens", 5)
-            thread = threading.Thread(target=lambda: prof.span("other").__enter__().__exit__(
-                None, None, None))  # fmt: skip
+            thread = threading.Thread(target=lambda: through(prof.span("other")))
             thread.start()
             thread.join()
         late = prof.span("late")

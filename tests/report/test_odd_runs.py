@@ -276,6 +276,13 @@ def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
     assert analysis.verdict.startswith("A step takes ")
 
 
+def add(path, process, event, **fields):
+    """Add a line to the manifest of a process."""
+    (file,) = path.glob(f"manifest/{process}-*")
+    with file.open("a") as lines:
+        lines.write(json.dumps({"event": event, **fields}) + "\n")
+
+
 def record(path, late):
     """Add a window of backward in step 5 of two ranks; rank *late* comes last to its collective."""
     window = {"start_step": 5, "end_step": 6, "phase": "backward", "occurrence": 0}
@@ -288,15 +295,13 @@ def record(path, late):
         head = {"epoch_ns": EPOCH_NS + began}
         (path / name).write_bytes(gzip.compress(text_of(events, rlprof=head)))
         artifact = {"path": name, "kind": "trace", "format": "chrome-trace", "size": 1000}
-        (file,) = path.glob(f"manifest/trainer-{rank}-*")
-        with file.open("a") as lines:
-            for more in (
-                {"event": "opened", "scratch": "", "asked": {}, "mono": began},
-                {"event": "closed", "reason": "end", "seconds": 0.5},
-                {"event": "artifact", "artifact": artifact},
-                {"event": "exported", "seconds": 0.0},
-            ):
-                lines.write(json.dumps({"mono": began + 10**9, **key, **more}) + "\n")
+        add(path, f"trainer-{rank}", "opened", **key, scratch="", asked={}, mono=began)
+        for event, more in (
+            ("closed", {"reason": "end", "seconds": 0.5}),
+            ("artifact", {"artifact": artifact}),
+            ("exported", {"seconds": 0.0}),
+        ):
+            add(path, f"trainer-{rank}", event, **key, **more, mono=began + 10**9)
 
 
 def of_meeting(path, **more):
@@ -326,9 +331,7 @@ def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_pat
 def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
     """Nobody answers `rlprof capture` in a training that knows no run folder."""
     path = make_torchrun(tmp_path / "run", ranks=2)
-    (file,) = path.glob("manifest/trainer-0-*")
-    with file.open("a") as lines:
-        lines.write(json.dumps({"event": "calls", "mono": 1}) + "\n")
+    add(path, "trainer-0", "calls", mono=1)
 
     assert of_meeting(path) == ["Record it once: rlprof attach --steps 1"]
 
@@ -394,9 +397,7 @@ def test_a_gap_of_what_attach_watched_is_the_drivers(tmp_path):
         folder.span(driver, "step", f"step {step}", (step, step + 1), step)
     path = folder.write(tmp_path / "run", until=12)
     assert analyse(rlprof.read(path)).whose == "driver"
-    (file,) = path.glob("manifest/driver-0-*")
-    with file.open("a") as lines:
-        lines.write(json.dumps({"event": "calls", "mono": 1}) + "\n")
+    add(path, "driver-0", "calls", mono=1)
 
     analysis = analyse(rlprof.read(path))
 
