@@ -13,13 +13,13 @@ from rlprof_report import analyse
 from rlprof_report._diff import Part, Series, diff, effect, text
 from rlprof_report._diff.effect import posterior
 from rlprof_report._diff.times import _judged
-from rlprof_report.device.values import CaptureDevice, Device, TopName
-from rlprof_report.values import Finding
+from rlprof_report.device.values import TopName
 from rlprof_report.values.diff import Change
 from tests.cases import cases
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.folder import Driven, Folder
+from tests.report.page.made import made
 
 
 @pytest.fixture(name="part")
@@ -33,10 +33,7 @@ def _part(tmp_path):
 
 
 def found(cause, *where):
-    return Finding(
-        cause=cause, title=f"{cause} is slow", evidence=(), seconds=1.0, bound_s=1.0, share=0.3,
-        steps=(5,), where=where,
-    )  # fmt: skip
+    return attrs.evolve(made().findings[0], cause=cause, where=where)
 
 
 def traced(part, *kernels, window="5/update_actor"):
@@ -45,12 +42,9 @@ def traced(part, *kernels, window="5/update_actor"):
         TopName(name, median * count / 1e6, count, median / 1e6, share, "compute")
         for name, median, count, share in kernels
     )
-    capture = CaptureDevice(
-        file="t", window=window, target="actor 0/1", role="actor", rank=0, replica=None,
-        tool="torch", part="", device_events=9, host_events=9, unlaunched=0, graph_kernels=0,
-        temporal=None, idle=None, kernels=rows, operators=(), memory=(),
-    )  # fmt: skip
-    device = Device(rules="rlprof", captures=(capture,), roles=(), late=(), requests=())
+    device = made().device
+    capture = attrs.evolve(device.captures[0], window=window, target="actor 0/1", kernels=rows)
+    device = attrs.evolve(device, captures=(capture,), roles=(), late=(), requests=())
     return attrs.evolve(part, analysis=attrs.evolve(part.analysis, device=device))
 
 

@@ -16,10 +16,15 @@ HTA = json.loads((DATA / "hta.json").read_text())
 """What HolisticTraceAnalysis 0.5.0 prints of these traces, by bench/_hta.py."""
 
 
-def test_idle_time_has_a_cause(tmp_path):
+@pytest.fixture(name="figures")
+def _figures(tmp_path):
+    """Return a function that makes a trace of events, and returns its figures."""
+    return lambda *events, **how: figures_of(trace(tmp_path / "t", *events), **how)
+
+
+def test_idle_time_has_a_cause(figures):
     """A gap is the host's until the launch, then the device's; short gaps are by themselves."""
-    made = trace(
-        tmp_path / "t",
+    found = figures(
         kernel("a", 0, 100, launch=0),
         kernel("b", 200, 100, launch=160),  # 60 us launch-bound, 40 us waiting
         kernel("c", 305, 100, launch=10),  # short
@@ -27,41 +32,34 @@ def test_idle_time_has_a_cause(tmp_path):
         kernel("e", 655, 100),  # 100 us, no launch in the trace
     )
 
-    found = figures_of(made)
-
     assert found.idle == Idle(60e-6, 90e-6, 5e-6, 100e-6)
     assert found.unlaunched == 1
     assert found.notes == ("launched before the recording began: 1 of 5 device events",)
 
 
-def test_of_a_cuda_graph_the_cause_is_not_known(tmp_path):
+def test_of_a_cuda_graph_the_cause_is_not_known(figures):
     """One launch starts many kernels: its time says nothing of a gap before one of them."""
-    made = trace(
-        tmp_path / "t",
+    found = figures(
         kernel("a", 0, 100, launch=0, correlation=1),
         kernel("b", 200, 100, launch=150, correlation=2),
         kernel("c", 400, 100, correlation=2),
     )
-
-    found = figures_of(made)
 
     assert found.idle == Idle(0.0, 0.0, 0.0, 200e-6)
     assert found.graph_kernels == 2
     assert found.notes == ("idle before 2 kernels of CUDA graphs has no known cause",)
 
 
-def test_what_lies_outside_of_the_window_is_cut_off(tmp_path):
+def test_what_lies_outside_of_the_window_is_cut_off(figures):
     """Figures are those of the window alone, also of what reaches over its edge."""
-    made = trace(
-        tmp_path / "t",
+    found = figures(
         kernel("before", 0, 100),
         kernel("over the edge", 150, 100),
         kernel("inside", 300, 100),
         kernel("after", 600, 100),
         operator("op", 150, 100),
+        stretch=Stretch(EPOCH_NS + 200_000, EPOCH_NS + 500_000),
     )
-
-    found = figures_of(made, stretch=Stretch(EPOCH_NS + 200_000, EPOCH_NS + 500_000))
 
     assert found.temporal.window_s == pytest.approx(200e-6)
     assert {name: one.ns for name, one in found.kernels.items()} == {
@@ -70,10 +68,9 @@ def test_what_lies_outside_of_the_window_is_cut_off(tmp_path):
     assert found.operators["op"].ns == 50_000
 
 
-def test_an_operator_has_the_time_without_those_it_calls(tmp_path):
+def test_an_operator_has_the_time_without_those_it_calls(figures):
     """Self times add up to the time in which the host was in any operator."""
-    made = trace(
-        tmp_path / "t",
+    found = figures(
         operator("outer", 0, 100),
         operator("inner", 10, 50),
         operator("leaf", 20, 20),
@@ -82,15 +79,13 @@ def test_an_operator_has_the_time_without_those_it_calls(tmp_path):
         operator("leaf", 0, 7, thread=2),
     )
 
-    found = figures_of(made)
-
     assert {name: (one.ns, one.count) for name, one in found.operators.items()} == {
         "outer": (50_000, 2), "inner": (40_000, 2), "leaf": (27_000, 2),
     }  # fmt: skip
     assert found.temporal is None
 
 
-def test_the_most_memory_is_told_for_each_device(tmp_path):
+def test_the_most_memory_is_told_for_each_device(figures):
     """Peaks of allocated and reserved memory are of the window, by device."""
 
     def memory(at, allocated, reserved, kind=1, number=0):
@@ -98,12 +93,11 @@ def test_the_most_memory_is_told_for_each_device(tmp_path):
                 "Device Id": number}  # fmt: skip
         return {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": at, "args": args}
 
-    made = trace(
-        tmp_path / "t", memory(0, 900, 900), memory(100, 500, 600), memory(200, 700, 650),
+    found = figures(
+        memory(0, 900, 900), memory(100, 500, 600), memory(200, 700, 650),
         memory(300, 100, 800), memory(150, 5, 0, kind=0, number=-1),
+        stretch=Stretch(EPOCH_NS + 50_000, EPOCH_NS + 500_000),
     )  # fmt: skip
-
-    found = figures_of(made, stretch=Stretch(EPOCH_NS + 50_000, EPOCH_NS + 500_000))
 
     assert found.memory == (MemoryPeak("cpu", 5, 0, 100e-6), MemoryPeak("cuda:0", 700, 800, 150e-6))
 
