@@ -111,6 +111,12 @@ def _follows(actor):
     return bool(inside and inside._followers)
 
 
+@pytest.fixture(name="actors")
+def _actors(spawn):
+    """Spawn trainers of two ranks."""
+    return [spawn(Trainer, rank) for rank in (0, 1)]
+
+
 @contextmanager
 def attached(config, **members):
     """Open a fleet with *members*."""

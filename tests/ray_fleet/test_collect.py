@@ -39,10 +39,9 @@ def files(folder):
     return {str(file.relative_to(folder)): file.lstat().st_size for file in found}
 
 
-def test_what_members_wrote_on_their_node_comes_home(spawn, config, trained, tmp_path):
+def test_what_members_wrote_on_their_node_comes_home(actors, config, trained, tmp_path):
     """The run is as if all had written to one folder; on the node nothing is left."""
     nodes = tmp_path / "nodes"
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
 
     fleet, _ = trained(config(steps=[2], fleet={"node_dir": str(nodes)}), actors)
 

@@ -97,9 +97,8 @@ def address(ray):
 
 
 # failures.md: fleets-meet
-def test_fleets_of_a_driver_follow_one_another(ray, spawn, config):
+def test_fleets_of_a_driver_follow_one_another(ray, actors, config):
     """A second at once is refused; after the first has let the actors go, each has its run."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     runs, out = [], []
 
     for steps in ((1, 2), (3, 4)):
@@ -144,10 +143,8 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
 
 
 # failures.md: reattached
-def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
+def test_an_actor_that_moves_up_has_its_new_rank(ray, actors, config):
     """After rank 0 has gone, the actor that is rank 0 now is recorded as that."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
     with rlprof_ray.Fleet(config(steps=[1, 2], roles={"actor": {"phases": ["update"]}})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, (1,))
@@ -160,9 +157,8 @@ def test_an_actor_that_moves_up_has_its_new_rank(ray, spawn, config):
 
 
 # failures.md: interrupted
-def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, spawn, config, monkeypatch):
+def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, actors, config, monkeypatch):
     """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     fleet = rlprof_ray.Fleet(config(steps=[1]))
     fleet.attach(actor=actors)
     train(ray, fleet, actors, (1,))

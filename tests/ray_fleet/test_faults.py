@@ -75,9 +75,8 @@ def test_an_actor_is_killed(ray, spawn, config, when):
 
 # failures.md: actor-busy
 @pytest.mark.parametrize("fault", ["hangs in start", "hangs in stop", "dies in stop"])
-def test_a_replica_goes_wrong(ray, spawn, config, fault):
+def test_a_replica_goes_wrong(ray, spawn, actors, config, fault):
     """No step waits beyond its deadlines, and the other replica has answered all the same."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     servers = [spawn(Server), spawn(Server, fault)]
 
     trained = train(ray, config(roles=ROLES, limits=LIMITS), actors, servers)
@@ -95,9 +94,8 @@ def test_a_replica_goes_wrong(ray, spawn, config, fault):
 
 
 # failures.md: actor-busy
-def test_an_actor_hangs(ray, spawn, config):
+def test_an_actor_hangs(ray, actors, config):
     """It is suspended before a window: waited for once at most, and by itself ended in the end."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     pid = ray.get(actors[1].pid.remote())
 
     def suspend(step, _):

@@ -112,9 +112,8 @@ def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config, trained):
     assert touched == [False, True, False]
 
 
-def test_an_actor_under_two_roles_is_captured_once(spawn, config, trained):
+def test_an_actor_under_two_roles_is_captured_once(actors, config, trained):
     """The hybrid engine's actor is also its reference: one process, one session, both phases."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     roles = {"actor": {"ranks": "all"}, "ref": {"ranks": "all"}}
 
     fleet, _ = trained(config(roles=roles, steps=[2]), actors, ref=actors)

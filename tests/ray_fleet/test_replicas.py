@@ -33,9 +33,8 @@ class Server(faults.Server):
         return self.engine.generate(prompts)
 
 
-def test_replicas_in_actors_are_recorded_beside_the_trainers(spawn, config, trained):
+def test_replicas_in_actors_are_recorded_beside_the_trainers(spawn, actors, config, trained):
     """By the actor's attribute, plain or threaded: one run has all windows."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
     servers = [spawn(Server, max_concurrency=calls) for calls in (1, 3)]
 
     replicas = [Replica(one, via="actor:engine", coordinates={"tp": 2}) for one in servers]

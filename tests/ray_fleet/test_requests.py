@@ -98,10 +98,8 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
     assert len({one.window.start_step for one in found}) == 1
 
 
-def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, spawn, config):
+def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, actors, config):
     """The driver decides for all, so that they record the same step."""
-    actors = [spawn(Trainer, rank) for rank in (0, 1)]
-
     with rlprof_ray.Fleet(config(steps="none", slow_step={"times": 50.0, "most": 1})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, range(6))
