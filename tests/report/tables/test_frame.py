@@ -153,31 +153,28 @@ def test_a_table_that_cannot_be_had_is_one_error(run, monkeypatch, kind, module,
 TABLES = ["captures", "events", "requests", "spans", "steps"]
 
 
-def test_each_table_is_a_file(tmp_path, capsys):
+def test_each_table_is_a_file(run, capsys):
     """The files have the rows of the frames, compressed with zstd, and nothing else lies there."""
-    folder = make(tmp_path / "r1")
+    code = main(["export", str(run.path), "--to", "parquet"])
 
-    code = main(["export", str(folder), "--to", "parquet"])
-
-    out = folder / "exports/parquet"
+    out = run.path / "exports/parquet"
     assert code == 0
     assert capsys.readouterr().out.count("parquet: ") == 5
     assert sorted(file.name for file in out.iterdir()) == [f"{name}.parquet" for name in TABLES]
     for name in TABLES:
         table = pq.read_table(out / f"{name}.parquet")
-        assert table.equals(rlprof.read(folder).frame(name))
+        assert table.equals(run.frame(name))
         assert table.schema.metadata[b"rlprof_table"] == name.encode()
     codec = pq.ParquetFile(out / "spans.parquet").metadata.row_group(0).column(0).compression
     assert codec == "ZSTD"
 
 
-def test_what_cannot_be_read_is_said(tmp_path, caplog):
+def test_what_cannot_be_read_is_said(run, caplog):
     """A damaged trace costs its events, and its name is told."""
-    folder = make(tmp_path / "r1")
-    (folder / TRACE).write_bytes(b"no trace")
+    (run.path / TRACE).write_bytes(b"no trace")
 
-    code = main(["export", str(folder), "--to", "parquet"])
+    code = main(["export", str(run.path), "--to", "parquet"])
 
     assert code == 0
     assert [record.getMessage().startswith(TRACE) for record in caplog.records] == [True]
-    assert pq.read_metadata(folder / "exports/parquet/events.parquet").num_rows == 0
+    assert pq.read_metadata(run.path / "exports/parquet/events.parquet").num_rows == 0
