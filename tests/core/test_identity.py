@@ -156,9 +156,7 @@ def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
     assert at_once(LEADER).attempt == 1
 
 
-@pytest.mark.parametrize(
-    "env", [NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {}]
-)
+@cases("env", NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {})
 def test_followers_find_the_leaders_run(at_once, env):
     """By the id, or without one by what the launcher told all, another rank finds the run."""
     led = at_once(LEADER, env)
@@ -251,9 +249,7 @@ def test_a_second_session_is_another_attempt(at_once, runs, env):
     assert first[0].path != second[0].path
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b'{"owner": {"role": "critic"}}'], ids=["empty", "cut", "other"]
-)
+@cases("content", b"", b"{", b'{"owner": {"role": "critic"}}', ids=["empty", "cut", "other"])
 def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
     """A leader goes on to the next attempt and a follower past it; neither writes to it."""
     file = runs / "a-run" / "run.json"

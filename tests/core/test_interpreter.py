@@ -11,6 +11,7 @@ import rlprof
 from rlprof.session import interpreter
 from rlprof.session.interpreter import environment, unrecorded_by
 from rlprof_run import find_runs
+from tests.cases import cases
 from tests.core.distributions import install, tool
 from tests.waiting import processes, python, wait_until
 
@@ -113,9 +114,7 @@ HANGS = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "child"), [("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process")]
-)
+@cases("command, child", ("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process"))
 def test_children_go_with_the_command(command, child, monkeypatch, tmp_path):
     """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
     site, here = tmp_path / "site", str(tmp_path)

@@ -107,9 +107,7 @@ def test_a_config_with_faults_never_opens(config):
     assert "tools.fake.levl: unknown key; did you mean 'level'?" in faults
 
 
-@pytest.mark.parametrize(
-    ("key", "where"), [("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}")]
-)
+@cases("key, where", ("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}"))
 def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key, where):
     """What is wrong and what to do; where it was raised is for who debugs."""
     (tmp_path / "file").touch()

@@ -254,9 +254,7 @@ def test_a_header_that_is_none_is_refused(folder, content):
 
 
 # failures.md: later-version
-@pytest.mark.parametrize(
-    ("theirs", "is_newer"), [("9.0rc1", True), ("0.0.1", False), ("later", False)]
-)
+@cases("theirs, is_newer", ("9.0rc1", True), ("0.0.1", False), ("later", False))
 def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
     """Where its shape is not understood, who wrote it is what a user can do something about."""
     header = folder.header | {"rlprof": theirs, "expected": {"ranks": {"actor": "0-7"}}}

@@ -34,9 +34,8 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
     assert f"is installed more than once: 9.9 in {tmp_path}" in str(found)
 
 
-@pytest.mark.parametrize(
-    ("requirement", "does"),
-    [("rlprof>=0.1,<0.2", True), ("rlprof~=0.1.0", True), ("rlprof>=0.2", False)],
+@cases(
+    "requirement, does", ("rlprof>=0.1,<0.2", True), ("rlprof~=0.1.0", True), ("rlprof>=0.2", False)
 )
 def test_ranges_of_versions_are_read(requirement, does):
     """What a distribution asks of core is compared; what cannot be read is let pass."""

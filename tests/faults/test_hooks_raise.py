@@ -49,9 +49,7 @@ def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool, strict):
 
 
 # failures.md: strict
-@pytest.mark.parametrize(
-    ("tool", "hook"), [("faulty", "configure"), ("faulty", "start"), ("anywhere", "stop")]
-)
+@cases("tool, hook", ("faulty", "configure"), ("faulty", "start"), ("anywhere", "stop"))
 def test_strict_passes_the_error_on(lab, hook, tool):
     """With strict: true it ends the job; what it and others recorded until then is exported."""
     tools, broken = ["torch", tool], {tool: {"hook": hook}}

@@ -10,6 +10,7 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof_run.salvage import salvage
+from tests.cases import cases
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import attached, own_spans, rows, train
 from tests.ray_fleet.driver import NAMESPACE
@@ -74,10 +75,7 @@ def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
 
 
 # failures.md: driver-ended, ray-gone
-@pytest.mark.parametrize(
-    ("end", "where", "code"),
-    [("raises", "in", 1), ("exits", "in", 3), ("shuts Ray down", "after", 0)],
-)
+@cases("end, where, code", ("raises", "in", 1), ("exits", "in", 3), ("shuts Ray down", "after", 0))
 def test_a_driver_that_ends_otherwise_loses_nothing(ray, config, end, where, code):
     """In a step, with `with` and without, or Ray first: all is whole, the code is the driver's."""
     place = {"address": address(ray), "where": where}

@@ -12,6 +12,7 @@ from rlprof_cli import capture, main
 from rlprof_report import analyse
 from rlprof_report._findings.verdict import of_run
 from rlprof_report._terminal import HEIGHT
+from tests.cases import cases
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
@@ -241,9 +242,7 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("make", "cause"), [(make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync")]
-)
+@cases("make, cause", (make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync"))
 def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
     """The pasted line leads to a step whose first finding is the same, to the figure."""
     path = make(tmp_path / "run", [cause], seed=1)

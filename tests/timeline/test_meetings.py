@@ -184,9 +184,7 @@ def test_collectives_of_two_groups_are_told_apart() -> None:
     assert [met for met, _, _ in place.meetings] == ["ncclDevKernel_AllReduce_Sum 3 0, 8"]
 
 
-@pytest.mark.parametrize(
-    ("args", "whole"), [(b"", "barrier"), (b'{"Process Group Name": "dp"}', "barrier dp")]
-)
+@cases("args, whole", (b"", "barrier"), (b'{"Process Group Name": "dp"}', "barrier dp"))
 def test_of_each_name_and_group_the_first_are_kept(args, whole):
     """Ranks are compared name by name, and one of many collectives costs no more memory."""
     place = Place(shift_ns=0, tracks=None, prefix=100_000)

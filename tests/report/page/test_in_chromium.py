@@ -5,6 +5,7 @@ import re
 import pytest
 
 from rlprof_report._page import page
+from tests.cases import cases
 from tests.report.page.chromium import looked_at
 from tests.report.page.made import made
 
@@ -49,9 +50,7 @@ def _looks(tmp_path_factory):
 QUIET = {"requests": [], "console": [], "errors": [], "dialogs": []}
 
 
-@pytest.mark.parametrize(
-    "name", ["usual", "many ranks", "empty", "phone", "dark", "no script", "keys"]
-)
+@cases("name", "usual", "many ranks", "empty", "phone", "dark", "no script", "keys")
 def test_a_page_asks_for_nothing_and_says_nothing(looks, name):
     """No request, console line, exception or dialog, whatever is shown and however."""
     assert {key: looks[name][key] for key in QUIET} == QUIET
