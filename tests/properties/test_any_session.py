@@ -12,6 +12,7 @@ import rlprof
 from rlprof.config import check_config
 from rlprof.schedule import Demand, parse_steps
 from rlprof.session._scribe import Scribe
+from rlprof_live._demands import Asker
 from tests.fakes import tools
 
 PROPERTY = settings(max_examples=120, deadline=None)
@@ -121,7 +122,7 @@ class Driver:
         demand = Demand(f"r{next(self.ids)}", steps, mode, phases, first)
         uses = check_config({"tool": self.config["tool"], "roles": {"actor": {}}})[1]["actor"]
         self.asked[demand.id] = steps
-        self.session.ask([(self.track, demand, uses)])
+        Asker(self.session).ask([(self.track, demand, uses)])
 
 
 @pytest.fixture(scope="module", name="home")

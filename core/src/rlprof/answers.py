@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import attrs
 
@@ -55,10 +55,24 @@ class Advice:
     unless the fault is about an option that the config does not give."""
 
 
-def runs_on_of(found: Ready, plugin: Any, usual: RunsOn) -> RunsOn:
-    """Return where *plugin* runs now: as `configure` returned, or as its class declares."""
-    runs_on: Any = found.runs_on() if callable(found.runs_on) else found.runs_on
-    return cast("RunsOn", runs_on or getattr(plugin, "runs_on", usual))
+def ready_of(answer: Any, plugin: Any, usual: RunsOn) -> Ready:
+    """Return where *plugin* runs: as `configure` returned, or as its class declares."""
+    found = answer if isinstance(answer, Ready) else Ready()
+    return attrs.evolve(found, runs_on=found.runs_on or getattr(plugin, "runs_on", usual))
+
+
+def runs_on_of(ready: Ready) -> Any:
+    """Return where a plugin runs now."""
+    return ready.runs_on() if callable(ready.runs_on) else ready.runs_on
+
+
+def check_ready(ready: Ready, *, any_thread: bool) -> None:
+    """Raise PluginError if the plugin can never be started."""
+    runs_on, words = runs_on_of(ready), get_args(RunsOn)
+    if runs_on not in words:
+        raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
+    if any_thread and runs_on == "thread":
+        raise PluginError(NEEDS_A_THREAD)
 
 
 def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
@@ -75,15 +89,3 @@ def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
         if not isinstance(told, Mapping):
             odd = f"Recording.{name} must be a mapping, got {shown(told)}"
     return said, odd
-
-
-def ready_of(answer: Any, plugin: Any, usual: RunsOn, *, any_thread: bool) -> Ready:
-    """Return where the configured *plugin* can be started; raise if it never can be."""
-    found = answer if isinstance(answer, Ready) else Ready()
-    found = attrs.evolve(found, runs_on=found.runs_on or getattr(plugin, "runs_on", usual))
-    runs_on, words = runs_on_of(found, plugin, usual), get_args(RunsOn)
-    if runs_on not in words:
-        raise PluginError(f"runs_on is {shown(runs_on)}; it must be one of {', '.join(words)}")
-    if any_thread and runs_on == "thread":
-        raise PluginError(NEEDS_A_THREAD)
-    return found

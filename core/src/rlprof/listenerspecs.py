@@ -21,12 +21,12 @@ class Listener:
     session closes, core waits 5 s for it to finish.
 
     *session* is the session itself. Besides the methods for training loops, it has `config`,
-    `target`, `tracks` (the recorded process and its attached engines), `ask(...)`, which makes
-    some of them record upcoming steps, `log(message)`, and `write(event, **fields)`, which adds a
-    line to the manifest. Some work must not wait for a hook: `watch_spans(see)` calls a function
-    with all spans as they are written, `add_span(...)` adds a span, `add_figures(step, figures)`
-    adds to the result of `session.figures()`, the functions in `at_end` run when the session
-    begins to close, and in a forked child, and those in `closing` after its last write.
+    `target`, `tracks` (the recorded process and its attached engines), `log(message)`, and
+    `write(event, **fields)`, which adds a line to the manifest. Some work must not wait for a hook:
+    `watch_spans(see)` calls a function with all spans as they are written, `add_span(...)` adds a
+    span, `add_figures(step, figures)` adds to the result of `session.figures()`. The functions in
+    `at_step` run as the next step begins, those in `at_end` when the session begins to close, and
+    in a forked child, and those in `closing` after its last write.
 
     All hooks are optional. Processes that follow the driver of a fleet (`session.leads` is False)
     have only the listener `live`: listeners of the driver hear of their windows.

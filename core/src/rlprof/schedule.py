@@ -176,11 +176,3 @@ class Demand:
     def schedule(self, step: int) -> Schedule:
         """Return the schedule of *step*, which it rules."""
         return Schedule(Steps((range(step, step + 1),)), self.mode, self.phases)
-
-    def too_late(self, now: int | None) -> str:
-        """Say why its first step can no longer be recorded at step *now*; empty: it can."""
-        if not self.first or now is None or now < self.first:
-            return ""
-        if now == self.first:
-            return f"step {now} has begun already"
-        return f"step {self.first} is over; the run is at step {now}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.answers import ON_ITS_LOOP, Ready, ready_of, said_by
+from rlprof.answers import ON_ITS_LOOP, Ready, check_ready, ready_of, runs_on_of, said_by
 from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.rundir import scratch_name
@@ -122,7 +122,7 @@ class Recorder:
 
             unrecorded_by(use.plugin)
         plugin = use.plugin()
-        ready = Ready(getattr(plugin, "runs_on", self._usual))
+        ready = ready_of(None, plugin, self._usual)
         self.now = Instance(use, plugin, hooks(plugin, self._means.plugins), ready)
         self._instances.append(self.now)
         self._configure(self.now)
@@ -143,8 +143,9 @@ class Recorder:
         scribe.flush()  # should it never return, the manifest says which it was
         with Guard(self._means.boundary, f"{self.name}.configure", refuse):
             answer, _ = self._caller.call("configure", self._hook("configure", given), here=here)
-            any_thread = self._means.any_thread
-            instance.ready = ready_of(answer, instance.plugin, self._usual, any_thread=any_thread)
+            ready = ready_of(answer, instance.plugin, self._usual)
+            check_ready(ready, any_thread=self._means.any_thread)
+            instance.ready = ready
         if not instance.refused:
             scribe.tell("configured", **key, error="")
 
@@ -153,8 +154,7 @@ class Recorder:
         """Whether the plugin must be stopped on the thread it was started on."""
         if not self._instances:  # another thread is just making it ready
             return False
-        runs_on = self.now.ready.runs_on
-        return (runs_on() if callable(runs_on) else runs_on) == "thread"
+        return bool(runs_on_of(self.now.ready) == "thread")
 
     @property
     def needs_this_loop(self) -> bool:

@@ -57,6 +57,8 @@ class Session(Targets):
         """What it records."""
         self.watchers = means.scribe.watchers
         """Called by the helper thread, about once a second."""
+        self.at_step: list[Callable[[], None]] = []
+        """Called once, on the working thread, as the next step begins."""
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
         self.closing = means.closing
@@ -102,8 +104,8 @@ class Session(Targets):
         self.step_id = next(self.ids)  # first: who reads the step on another thread reads it, too
         self.current_step = step
         self._occurrences = {}
-        if self._has_come:
-            self._take_asked()
+        while self.at_step:
+            self.at_step.pop()()
         for track in self._tracks:
             track.begin_step(step)
         self._step_ns = time.monotonic_ns()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +39,6 @@ class Targets:
         self._tracks: tuple[Track, ...] = ()
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
-        self._has_come = False
-        """Whether there are demands that no step has taken yet."""
-        self._asking = threading.Lock()
         self._guard = Guard(boundary, "phase")
 
     @property
@@ -112,28 +108,6 @@ class Targets:
     def add(self, track: Track) -> None:
         """Record one more target."""
         self._tracks = (*self._tracks, track)
-
-    def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
-        """Ask tracks to record upcoming steps; all start with the same one, the next to begin."""
-        from rlprof.session._demands import Demands
-
-        given = list(asked)
-        if given and not self.means.scratch.exists():
-            self.means.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with self._asking:
-            for track, demand, uses in given:
-                if track.demands is None:
-                    track.demands = Demands(self.means, track.keys)
-                track.demands.ask(demand, uses)
-            self._has_come = True
-
-    def _take_asked(self) -> None:
-        """Queue the demands on all tracks: later demands wait for the next step."""
-        with self._asking:
-            self._has_come = False
-            for track in self._tracks:
-                if track.demands is not None:
-                    track.demands.take(track.last_step)
 
     # What another process decides, where a session is led
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
@@ -17,11 +17,27 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand, Schedule
-    from rlprof.session._demands import Demands
     from rlprof.session._instruments import Instruments, OpenWindow
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
+
+
+class Demands(Protocol):
+    """The demands on one target, as rlprof-live queues them; one of them may rule a step."""
+
+    @property
+    def waiting(self) -> tuple[Demand, ...]:
+        """The demands that still need steps."""
+
+    def begin_step(self, step: int) -> tuple[Demand | None, Sequence[ToolUse]]:
+        """Return the demand that rules *step*, if there is one, and what records it."""
+
+    def end_step(self, step: int, demand: Demand) -> None:
+        """Count *step* for the *demand* that ruled it."""
+
+    def close(self) -> None:
+        """Say which demands are left, once."""
 
 
 class Track:
@@ -90,7 +106,7 @@ class Track:
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Note why nothing was recorded of *step*, if something was due, and the served demands."""
         if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
-            from rlprof.session._demands import why_unrecorded
+            from rlprof.session._skipped import why_unrecorded
 
             still = "" if self._open is None else self._open.window.id
             is_new = self.last_step is None

@@ -3,8 +3,8 @@
 What it shows: `_figures` numbers about the last step · `_metrics` these as a file · `_sampler`
 counters, `_nvml` those of devices · `_pauses` of the garbage collector
 
-Recording on demand: `control` requests · `_mailbox` checks and hands them on · `_slow` finds slow
-steps
+Recording on demand: `control` requests · `_mailbox` checks them · `_demands` gives them steps ·
+`_slow` finds slow steps
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Demand
 from rlprof_live import control
+from rlprof_live._demands import Asker, too_late
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ class Mailbox:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._asker = Asker(session)
         self._seen: set[str] = set()
         list(control.waiting(session.run_dir, self._seen))  # those of before
 
@@ -43,7 +45,7 @@ class Mailbox:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
         asked = [(request, one) for request in requests for one in self._meant(request)]
         if asked:  # before it is said: a reader of the answer may go on to the next step
-            self._session.ask(one for _, one in asked)
+            self._asker.ask(one for _, one in asked)
         for request, (track, demand, _) in asked:
             self._accept(request, track, demand)
 
@@ -67,7 +69,7 @@ class Mailbox:
         chosen = {track: _uses(request, uses, track) for track in tracks}
         is_served = any(chosen.values())
         for track, own in chosen.items():
-            late = demand.too_late(track.last_step)
+            late = too_late(demand, track.last_step)
             if own and late:
                 self._refuse(request, [track], late)
             elif own:

@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from rlprof import plugins
-from rlprof.answers import Ready, runs_on_of
+from rlprof.answers import ready_of, runs_on_of
 from rlprof.config import Faults, options_of
 from rlprof.session._calls import HookThread, Overrun
 from rlprof.session._exports import RAW
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlprof.session._loops import Link
+    from rlprof.types import RunsOn
 
 EXPORT_S = 120
 """How long the kit waits for an export or a launch in another process."""
@@ -102,7 +103,8 @@ class Driven:
         self._home = home
         self._asked = json.loads(json.dumps(options))
         self._options = structured(plugin, self._asked)
-        self._ready = Ready()
+        self._usual: RunsOn = "thread" if link is None else "process"
+        self._ready = ready_of(None, self.instance, self._usual)
         self._given: dict[str, Any] = {}
         if link is not None:
             self._given = {"handle": link.handle, "workers": link.workers}
@@ -133,14 +135,13 @@ class Driven:
         """Configure it inside the process."""
         given = {"target": self._target, "options": self._options, **self._given}
         answer = self.call(lambda: self._hooks.configure(place="process", **given))
-        if isinstance(answer, Ready):
-            self._ready = answer
+        self._ready = ready_of(answer, self.instance, self._usual)
         return self
 
     @property
     def runs_on(self) -> str:
         """The place where core would call `start` and `stop`."""
-        return runs_on_of(self._ready, self.instance, "thread" if self.link is None else "process")
+        return str(runs_on_of(self._ready))
 
     def start(self, recorded: Recorded, folder: Path | None = None) -> Any:
         """Start the window of *recorded*, in *folder* if given."""

@@ -1,40 +1,51 @@
-"""The demands on one target, step by step, and why a step or a demand got nothing."""
+"""The demands on the tracks of a session, which serve them step by step."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rlprof.config import ToolUse
-    from rlprof.schedule import Demand, Schedule
-    from rlprof.session._means import Means
+    from rlprof.schedule import Demand
+    from rlprof.session._session import Session
+    from rlprof.session._track import Track
 
 
-def why_unrecorded(rule: Schedule, phases: Iterable[str], *, still_open: str, is_new: bool) -> str:
-    """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
+class Asker:
+    """Asks the tracks of one session."""
 
-    *still_open* is a window that has not ended; *is_new*: no step has begun since the target was
-    added.
-    """
-    if still_open:
-        return f"the window {still_open} was still open"
-    if is_new:
-        return "it was attached after the step had begun"
-    if rule.mode == "continuous":
-        return "its window could not be opened"
-    wanted, entered = rule.phases, set(phases)
-    if entered and (wanted is None or entered & set(wanted)):
-        return "its phases began while another window was open or ended"
-    if wanted is None:
-        return (
-            "the step entered no phase, and discrete mode records phases; mark them with "
-            "prof.phase(...), or set mode: continuous"
-        )
-    seen = ", ".join(sorted(entered)) or "none"
-    return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._asking = threading.Lock()
+
+    def ask(self, asked: Iterable[tuple[Track, Demand, Sequence[ToolUse]]]) -> None:
+        """Ask tracks to record upcoming steps; all start with the same one, the next to begin."""
+        with self._asking:
+            for track, demand, uses in asked:
+                if not isinstance(track.demands, Demands):
+                    track.demands = Demands(self._session, track)
+                track.demands.ask(demand, uses)
+        self._session.at_step.append(self._take)
+
+    def _take(self) -> None:
+        """Queue the demands on all tracks: later demands wait for the next step."""
+        with self._asking:
+            for track in self._session.tracks:
+                if isinstance(track.demands, Demands):
+                    track.demands.take()
+
+
+def too_late(demand: Demand, now: int | None) -> str:
+    """Say why its first step can no longer be recorded at step *now*; empty: it can."""
+    if not demand.first or now is None or now < demand.first:
+        return ""
+    if now == demand.first:
+        return f"step {now} has begun already"
+    return f"step {demand.first} is over; the run is at step {now}"
 
 
 class Demands:
@@ -43,9 +54,9 @@ class Demands:
     Only one demand rules a step, so their windows never overlap.
     """
 
-    def __init__(self, means: Means, keys: Callable[[Demand | None], list[dict[str, Any]]]) -> None:
-        self._means = means
-        self._keys = keys
+    def __init__(self, session: Session, track: Track) -> None:
+        self._session = session
+        self._track = track
         self._asked: dict[str, Sequence[ToolUse]] = {}
         self._served: dict[str, list[int]] = {}
         self._came: deque[Demand] = deque()
@@ -64,11 +75,11 @@ class Demands:
         self._asked[demand.id] = uses
         self._came.append(demand)
 
-    def take(self, before: int | None) -> None:
-        """Queue the demands that arrived; the next step comes after step *before*."""
+    def take(self) -> None:
+        """Queue the demands that arrived: the next step is about to begin."""
         while self._came:
             demand = self._came.popleft()
-            late = demand.too_late(before)  # another rank may be past it, too
+            late = too_late(demand, self._track.last_step)  # another rank may be past it, too
             if late:
                 self._answer(demand, error=late)
             else:
@@ -97,5 +108,5 @@ class Demands:
 
     def _answer(self, demand: Demand, error: str = "") -> None:
         steps = self._served.pop(demand.id, [])
-        for key in self._keys(demand):
-            self._means.scribe.tell("served", **key, request=demand.id, steps=steps, error=error)
+        for key in self._track.keys(demand):
+            self._session.write("served", **key, request=demand.id, steps=steps, error=error)
