@@ -5,9 +5,8 @@ The files from what training calls down to what a plugin's hooks see:
 - `_open`, `_begin`: from a config to a session; `_off`: the session that does nothing; `_launch`:
   the needs of a process before it exists.
 - `_session`: steps and spans; `_targets`: what it records, and the phases that open windows;
-  `_scope`: the context managers of phases, spans and trajectories;
-  `_annotate`: functions as phases; `_current`: the open session; `_spans`:
-  `rlprof.span`.
+  `_scope`, `_trajectory`: their context managers, and those of agent loops; `_annotate`: functions
+  as phases; `_current`: the open session; `_spans`: `rlprof.span`.
 - `_engines`: the track of an attached engine; `_loops`: its handle, and event loops.
 - `_track`: one target and its windows; `_instruments`: its recorders, and the open window;
   `_elsewhere`: members of a fleet in the place of recorders.

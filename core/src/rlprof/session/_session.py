@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlprof.schedule import step_number
 from rlprof.session._boundary import survives
-from rlprof.session._scope import Scope, Trajectory, noted
+from rlprof.session._scope import Scope, noted
 from rlprof.session._targets import Targets
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
+    from rlprof.session._trajectory import Trajectory
 
 T = TypeVar("T")
 
@@ -128,6 +129,8 @@ class Session(Targets):
         Every span inside it, in any task or thread with its context, has the attribute
         `trajectory`.
         """
+        from rlprof.session._trajectory import Trajectory  # most processes run no agent loop
+
         return Trajectory(self, id, attributes)
 
     def figures(self) -> dict[str, float]:

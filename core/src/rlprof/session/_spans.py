@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof.session._off import Nothing, NoTrajectory
-    from rlprof.session._scope import Scope, Trajectory
+    from rlprof.session._scope import Scope
+    from rlprof.session._trajectory import Trajectory
 
 
 def span(name: str, attributes: Mapping[str, Any] | None = None) -> Scope | Nothing:
