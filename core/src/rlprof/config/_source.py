@@ -68,7 +68,7 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
         node = loader.get_single_node()
         if node is None:
             return {}, faults
-        _walk(node, "", faults, {})
+        _walk(node, "", faults)
         return loader.construct_document(node), faults
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
@@ -79,22 +79,13 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
         raise ConfigError([f"{name}: is not YAML: {raised(exc)}"], name) from exc
 
 
-def _walk(node: Any, path: str, faults: Faults, is_done: dict[int, bool]) -> None:
-    """Note the line of every key, and duplicate keys, which YAML readers ignore.
-
-    *is_done* has the nodes that were met, for an anchor may stand in many places. Raise
-    RecursionError for one that stands inside itself.
-    """
-    if id(node) in is_done:
-        if not is_done[id(node)]:
-            raise RecursionError(f"{path} contains itself")
-        return
-    is_done[id(node)] = False
+def _walk(node: Any, path: str, faults: Faults) -> None:
+    """Note the line of every key, and duplicate keys, which YAML readers ignore."""
     if node.id == "sequence":
         for index, item in enumerate(node.value):
             here = f"{path}[{index}]"
             faults.lines[here] = item.start_mark.line + 1
-            _walk(item, here, faults, is_done)
+            _walk(item, here, faults)
     if node.id == "mapping":
         given: dict[str, int] = {}
         for key, value in node.value:
@@ -103,5 +94,4 @@ def _walk(node: Any, path: str, faults: Faults, is_done: dict[int, bool]) -> Non
             if name in given and name != "<<":
                 faults.add(here, f"is given twice, on lines {given[name]} and {line}; keep one")
             given[name] = faults.lines[here] = line
-            _walk(value, here, faults, is_done)
-    is_done[id(node)] = True
+            _walk(value, here, faults)

@@ -163,7 +163,7 @@ def _open(
         target, here, run, scratch, limits, boundary, scribe, heard, manager,
         any_thread=led is not None and led.any_thread,
     )  # fmt: skip
-    session = Session(config, boundary, means, leads=led is None)
+    session = Session(config, means, leads=led is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()

@@ -41,8 +41,6 @@ class Instruments:
         limit: int,
         link: Link | None = None,
     ) -> None:
-        self.spent = 0
-        """The bytes of the artifacts so far."""
         self._limit = limit
         """The bytes of artifacts after which no further window is opened."""
         self._target = target
@@ -52,6 +50,11 @@ class Instruments:
 
     def __len__(self) -> int:
         return len(self._recorders)
+
+    @property
+    def spent(self) -> int:
+        """The bytes of the artifacts so far."""
+        return sum(recorder.spent for recorder in tuple(self._recorders.values()))
 
     @property
     def why_full(self) -> str:
@@ -89,9 +92,7 @@ class Instruments:
 
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
-                self._recorders[use.name] = Recorder(
-                    use.name, self._target, self._means, link=self.link, spend=self._spend
-                )
+                self._recorders[use.name] = Recorder(use.name, self._target, self._means, self.link)
             self._recorders[use.name].take(use)
 
     def prepared(
@@ -113,9 +114,6 @@ class Instruments:
             recorder.prepare(window, data, place, **said)
             chosen.append(recorder)
         return OpenWindow(window, chosen)
-
-    def _spend(self, size: int) -> None:
-        self.spent += size
 
     def keys(self, _: Demand | None) -> list[dict[str, Any]]:
         """Return the fields that name this target in a manifest line; none for the process."""

@@ -48,13 +48,12 @@ class Instance:
 class Recorder:
     """Drives one plugin for one target."""
 
-    def __init__(
-        self, name: str, target: Target, means: Means, *,
-        link: Link | None, spend: Callable[[int], object] = lambda _: None,
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, target: Target, means: Means, link: Link | None) -> None:
         self.name = name
         self.now: Instance
         """The plugin with its current options."""
+        self.spent = 0
+        """The bytes of its artifacts so far."""
         self.last_bytes = 0
         """The artifacts of a window since the last one was prepared."""
         self.last_stop_s = 0.0
@@ -65,8 +64,6 @@ class Recorder:
         self._scratch = means.scratch if link is None else means.scratch / self._folder
         self._means = means
         self._link = link
-        self._spend = spend
-        """Gets the size of the artifacts of a window."""
         self._usual: RunsOn = "thread" if link is None else "process"
         self._key = {"tool": name} if link is None else {"tool": name, "target": self._target_data}
         """The fields of manifest lines about this target and plugin."""
@@ -129,17 +126,17 @@ class Recorder:
 
     def _configure(self, instance: Instance) -> None:
         """Let the plugin import and warm up; if it fails, it is not used with these options."""
-        use, scribe, key = instance.use, self._means.scribe, self._key
+        use, scribe = instance.use, self._means.scribe
         given = {"place": "process", "target": self._target, "options": use.options}
         if self._link is not None:
             given |= self._link.given(use)
 
         def refuse(reason: str) -> None:
             instance.refused = reason
-            scribe.tell("configured", **key, error=reason)
+            self._failed("configure", reason)
 
         here = self._link is None and getattr(use.plugin, "runs_on", "") != "process"
-        scribe.tell("configuring", **key)
+        scribe.tell("configuring", **self._key)
         scribe.flush()  # should it never return, the manifest says which it was
         with Guard(self._means.boundary, f"{self.name}.configure", refuse):
             answer, _ = self._caller.call("configure", self._hook("configure", given), here=here)
@@ -147,7 +144,7 @@ class Recorder:
             check_ready(ready, any_thread=self._means.any_thread)
             instance.ready = ready
         if not instance.refused:
-            scribe.tell("configured", **key, error="")
+            scribe.tell("configured", **self._key, error="")
 
     @property
     def needs_its_thread(self) -> bool:
@@ -271,7 +268,7 @@ class Recorder:
 
     def _measured(self, size: int) -> None:
         self.last_bytes = size
-        self._spend(size)
+        self.spent += size
 
     def _hook(self, verb: str, given: Mapping[str, Any]) -> Callable[[], Any]:
         """Return a function that calls a hook of the plugin, and waits if it is asynchronous."""

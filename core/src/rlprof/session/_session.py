@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.rundir import RawSpan
-    from rlprof.session._boundary import Boundary
     from rlprof.session._means import Means
     from rlprof.session._trajectory import Trajectory
 
@@ -33,15 +32,8 @@ T = TypeVar("T")
 class Session(Targets):
     """The session that `rlprof.open` returns; a context manager that closes itself."""
 
-    def __init__(
-        self,
-        config: Config,
-        boundary: Boundary,
-        means: Means,
-        *,
-        leads: bool = True,
-    ) -> None:
-        super().__init__(config, boundary, means)
+    def __init__(self, config: Config, means: Means, *, leads: bool) -> None:
+        super().__init__(config, means)
         self.scribe = means.scribe
         """The helper thread."""
         self.run = means.run

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config, ToolUse
     from rlprof.schedule import Schedule
-    from rlprof.session._boundary import Boundary
     from rlprof.session._elsewhere import Members
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 class Targets:
     """The targets of a session: the process itself, engines, members of a fleet."""
 
-    def __init__(self, config: Config, boundary: Boundary, means: Means) -> None:
+    def __init__(self, config: Config, means: Means) -> None:
         self.config = config
-        self.boundary = boundary
         self.means = means
+        self.boundary = means.boundary
         self.ids = itertools.count(1)
         self.current_step: int | None = None
         self.step_id: int | None = None
@@ -39,7 +38,7 @@ class Targets:
         self._tracks: tuple[Track, ...] = ()
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
-        self._guard = Guard(boundary, "phase")
+        self._guard = Guard(means.boundary, "phase")
 
     @property
     def tracks(self) -> tuple[Track, ...]:
