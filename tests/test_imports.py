@@ -46,7 +46,6 @@ ORDER = [
     "schedule",
     "hookspecs",
     "listenerspecs",
-    "exporterspecs",
     "plugins",
     "config",
     "session",
@@ -264,7 +263,6 @@ def test_an_idle_process_loads_no_code_for_windows_it_does_not_have(
     loaded = loaded_by(code)
     later = ("artifacts", "engines", "exports", "launch", "lighter", "loops", "off", "skipped")
     assert not loaded & {f"rlprof.session._{name}" for name in later}
-    assert "rlprof.exporterspecs" not in loaded
     assert ("rlprof.session._recorder" in loaded) == recorders
     packages = {name.partition(".")[0] for name in loaded}
     ours = {name for name in packages if name.startswith(("torch", "rlprof_"))}

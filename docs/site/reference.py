@@ -98,7 +98,7 @@ def hooks() -> str:
     lines = ["# Every hook", ""]
     for title, places in (
         ("Tools and engines", ("rlprof.hookspecs.Recorder",)),
-        ("Exporters", ("rlprof.exporterspecs.Exporter",)),
+        ("Exporters", ("rlprof_run.exporterspecs.Exporter",)),
         ("Listeners", ("rlprof.listenerspecs.Listener",)),
         ("A session, for listeners and leaders", _FOR_LISTENERS),
         ("Members of a fleet of your own", _FOR_FLEETS),

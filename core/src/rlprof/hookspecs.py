@@ -10,8 +10,8 @@
 | `advise`    | may  | may    |          | before the run                                     |
 | `render`    |      |        | yes      | `rlprof export RUN --to NAME`                      |
 
-`exporterspecs.py` has the hooks of exporters. A listener records nothing and hears of events:
-`listenerspecs.py` has its hooks.
+`rlprof_run.exporterspecs` has the hooks of exporters. A listener records nothing and hears of
+events: `listenerspecs.py` has its hooks.
 
 A plugin is a class without constructor arguments whose hooks carry `@rlprof.hookimpl`. A hook
 takes only the arguments it uses, by name. Core makes one instance per target and tool and calls
@@ -32,16 +32,7 @@ if TYPE_CHECKING:
 
     from rlprof.answers import Advice, Ready
     from rlprof.config._values import Limits
-    from rlprof.types import (
-        Artifact,
-        Capture,
-        Launch,
-        Place,
-        Recording,
-        Target,
-        Window,
-        Workers,
-    )
+    from rlprof.types import Artifact, Capture, Launch, Place, Recording, Target, Window, Workers
 
 hookspec = pluggy.HookspecMarker("rlprof")
 hookimpl = pluggy.HookimplMarker("rlprof")

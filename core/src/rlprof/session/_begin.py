@@ -134,11 +134,7 @@ def _number(name: str, given: object, variable: str, default: int) -> int:
 
 
 def _open(
-    config: Config,
-    target: Target,
-    uses: tuple[ToolUse, ...],
-    boundary: Boundary,
-    led: Led | None,
+    config: Config, target: Target, uses: tuple[ToolUse, ...], boundary: Boundary, led: Led | None
 ) -> Session:
     """Join the run, start the helper thread, and let the tools warm up if a window is due."""
     header = {"rlprof": core_version(), "config": config.as_data(), "expected": config.expected()}

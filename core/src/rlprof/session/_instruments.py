@@ -34,13 +34,7 @@ class Instruments:
     needs_tools = True
     """False: windows open without a tool, for members that must know the step."""
 
-    def __init__(
-        self,
-        target: Target,
-        means: Means,
-        limit: int,
-        link: Link | None = None,
-    ) -> None:
+    def __init__(self, target: Target, means: Means, limit: int, link: Link | None = None) -> None:
         self._limit = limit
         """The bytes of artifacts after which no further window is opened."""
         self._target = target
@@ -54,7 +48,7 @@ class Instruments:
     @property
     def spent(self) -> int:
         """The bytes of the artifacts so far."""
-        return sum(recorder.spent for recorder in tuple(self._recorders.values()))
+        return sum(map(attrgetter("spent"), tuple(self._recorders.values())))
 
     @property
     def why_full(self) -> str:

@@ -231,7 +231,11 @@ class Recorder:
         try:
             if self._caller.unanswered != "start":  # a stop follows it
                 with self._guards["stop"]:
-                    seconds = self._stop(export)
+                    here, hook = self.needs_its_thread, self._hook("stop", self._given)
+                    blocks = not here and self.needs_this_loop
+                    _, seconds = self._caller.call(
+                        "stop", hook, here=here, afterwards=export, blocks=blocks
+                    )
                 self.last_stop_s = seconds or 0.0
         finally:  # strict mode passes on exceptions of stop, and loses nothing
             self._job = None
@@ -241,11 +245,6 @@ class Recorder:
                 scribe.discard(job.folder)
             elif self._caller.unanswered != "stop":  # the export follows it
                 export()
-
-    def _stop(self, export: Callable[[], Any]) -> float:
-        here, hook = self.needs_its_thread, self._hook("stop", self._given)
-        blocks = not here and self.needs_this_loop
-        return self._caller.call("stop", hook, here=here, afterwards=export, blocks=blocks)[1]
 
     def range(self, method: str, *args: Any) -> None:
         """Call `push`, `pop` or `minibatch` of the recording, if it has it."""
