@@ -35,12 +35,7 @@ def _runs(tmp_path):
 @pytest.fixture(name="at_once")
 def _at_once(runs):
     """Return a function that joins, or fails without waiting."""
-    return lambda target, env=NAMED: join(runs, target, HEADER, env=env, wait_s=0, sleep=never)
-
-
-def never(seconds):
-    """Stand in for `sleep` where nobody may wait."""
-    raise AssertionError(seconds)
+    return lambda target, env=NAMED: join(runs, target, HEADER, env=env, wait_s=0)
 
 
 def owner_of(folder):
@@ -165,10 +160,11 @@ def test_followers_find_the_leaders_run(at_once, env):
 
 
 # failures.md: no-leader
-def test_without_a_leader_the_message_helps(runs):
+def test_without_a_leader_the_message_helps(runs, monkeypatch):
     """A rank that finds no run says what was missing and what to do; it makes none itself."""
     pauses = []
-    how = {"env": NAMED, "wait_s": 0.02, "sleep": pauses.append}
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    how = {"env": NAMED, "wait_s": 0.02}
 
     expected = (
         f"{runs}: rank 0 has opened no run that actor 3/8 could join within 0.02 s; "
@@ -269,7 +265,7 @@ def in_the_fifth(pauses, do):
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target):
+def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target, monkeypatch):
     """An older run may have crashed a moment ago; it lives if its manifests are seen to grow."""
     led = move(at_once(LEADER), age_s=3600)
     manifest = led.path / "manifest" / "actor-0.jsonl"
@@ -277,20 +273,22 @@ def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, tar
     manifest.write_text("line\n")
     pauses = []
     sleep = in_the_fifth(pauses, lambda: manifest.write_text("line\nline\n"))
+    monkeypatch.setattr(time, "sleep", sleep)
 
-    found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
+    found = join(runs, target, HEADER, env=NAMED, wait_s=5)
 
     assert (led, len(pauses)) == (found, 5)
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, target):
+def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, target, monkeypatch):
     """Who is back before the crashed leader waits for it, and joins what it opens then."""
     first = move(at_once(LEADER), age_s=3600)
     before, second = contents(first.path), []
     sleep = in_the_fifth([], lambda: second.append(move(at_once(LEADER))))
+    monkeypatch.setattr(time, "sleep", sleep)
 
-    found = join(runs, target, HEADER, env=NAMED, wait_s=5, sleep=sleep)
+    found = join(runs, target, HEADER, env=NAMED, wait_s=5)
 
     assert (second, found.attempt) == ([found], 2)
     assert before == contents(first.path)

@@ -85,7 +85,6 @@ def join(
     *,
     env: Mapping[str, str] | None = None,
     wait_s: float = 60,
-    sleep: Callable[[float], None] = time.sleep,
     look: Callable[[str | None], object] = lambda _: None,
 ) -> RunFolder:
     """Find or make the run folder of this process; *header* becomes `run.json` if it makes it.
@@ -99,7 +98,7 @@ def join(
         if named:
             found = _join_named(Path(named).absolute(), target, header)
         else:
-            search = _Search(run_dir, target, _launch(env), wait_s, sleep, look)
+            search = _Search(run_dir, target, _launch(env), wait_s, look)
             look(search.launch.run_id)
             found = search.follow() if target.rank else search.lead(header)
     except OSError as exc:
@@ -150,7 +149,6 @@ class _Search:
     target: Target
     launch: _Launch
     wait_s: float
-    sleep: Callable[[float], None]
     look: Callable[[str | None], object]
     _began: float = attrs.field(init=False, factory=time.monotonic)
     _pause_s: float = attrs.field(init=False, default=0.05)
@@ -230,7 +228,7 @@ class _Search:
     def _waited(self) -> bool:
         if time.monotonic() >= self._began + self.wait_s:
             return False
-        self.sleep(self._pause_s)
+        time.sleep(self._pause_s)
         self.look(self.launch.run_id)
         self._pause_s = min(1.0, 1.2 * self._pause_s)
         return True
