@@ -55,10 +55,10 @@ class Advice:
     unless the fault is about an option that the config does not give."""
 
 
-def ready_of(answer: Any, plugin: Any, usual: RunsOn) -> Ready:
-    """Return where *plugin* runs: as `configure` returned, or as its class declares."""
-    found = answer if isinstance(answer, Ready) else Ready()
-    return attrs.evolve(found, runs_on=found.runs_on or getattr(plugin, "runs_on", usual))
+def ready_of(answer: Any, declared: Ready) -> Ready:
+    """Return where a plugin runs: as `configure` answered, or as its class declares."""
+    found = answer if isinstance(answer, Ready) else declared
+    return attrs.evolve(found, runs_on=found.runs_on or declared.runs_on)
 
 
 def runs_on_of(ready: Ready) -> Any:

@@ -37,7 +37,6 @@ class Instance:
     """A plugin with one set of options; `configure` is called once on it."""
 
     use: ToolUse
-    plugin: Any
     hooks: Hooks
     ready: Ready
     """Where it runs: as its class declares, then as `configure` returned."""
@@ -64,7 +63,6 @@ class Recorder:
         self._scratch = means.scratch if link is None else means.scratch / self._folder
         self._means = means
         self._link = link
-        self._usual: RunsOn = "thread" if link is None else "process"
         self._key = {"tool": name} if link is None else {"tool": name, "target": self._target_data}
         """The fields of manifest lines about this target and plugin."""
         self._caller = Caller(name, means.limits, means.boundary)
@@ -119,8 +117,9 @@ class Recorder:
 
             unrecorded_by(use.plugin)
         plugin = use.plugin()
-        ready = ready_of(None, plugin, self._usual)
-        self.now = Instance(use, plugin, hooks(plugin, self._means.plugins), ready)
+        usual: RunsOn = "thread" if self._link is None else "process"
+        ready = Ready(getattr(plugin, "runs_on", usual))
+        self.now = Instance(use, hooks(plugin, self._means.plugins), ready)
         self._instances.append(self.now)
         self._configure(self.now)
 
@@ -135,12 +134,12 @@ class Recorder:
             instance.refused = reason
             self._failed("configure", reason)
 
-        here = self._link is None and getattr(use.plugin, "runs_on", "") != "process"
+        here = self._link is None and instance.ready.runs_on != "process"
         scribe.tell("configuring", **self._key)
         scribe.flush()  # should it never return, the manifest says which it was
         with Guard(self._means.boundary, f"{self.name}.configure", refuse):
             answer, _ = self._caller.call("configure", self._hook("configure", given), here=here)
-            ready = ready_of(answer, instance.plugin, self._usual)
+            ready = ready_of(answer, instance.ready)
             check_ready(ready, any_thread=self._means.any_thread)
             instance.ready = ready
         if not instance.refused:
@@ -174,7 +173,7 @@ class Recorder:
         self._given = {"target": self._target, "window": window, "folder": folder / RAW}
         if self._link is not None:
             self._given |= self._link.given(use, said.get("request", ""))
-        made = type(self.now.plugin)
+        made = use.plugin
         # no other process can import such a class
         own = made.__module__ == "__main__" or "<locals>" in made.__qualname__
         self._job = Job(key, folder, out, run.path, in_process=own, measured=self._measured)

@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 from rlprof import plugins
-from rlprof.answers import ready_of, runs_on_of
+from rlprof.answers import Ready, ready_of, runs_on_of
 from rlprof.config import Faults, options_of
 from rlprof.session._calls import HookThread, Overrun
 from rlprof.session._exports import RAW
@@ -103,8 +103,8 @@ class Driven:
         self._home = home
         self._asked = json.loads(json.dumps(options))
         self._options = structured(plugin, self._asked)
-        self._usual: RunsOn = "thread" if link is None else "process"
-        self._ready = ready_of(None, self.instance, self._usual)
+        usual: RunsOn = "thread" if link is None else "process"
+        self._ready = Ready(getattr(self.instance, "runs_on", usual))
         self._given: dict[str, Any] = {}
         if link is not None:
             self._given = {"handle": link.handle, "workers": link.workers}
@@ -135,7 +135,7 @@ class Driven:
         """Configure it inside the process."""
         given = {"target": self._target, "options": self._options, **self._given}
         answer = self.call(lambda: self._hooks.configure(place="process", **given))
-        self._ready = ready_of(answer, self.instance, self._usual)
+        self._ready = ready_of(answer, self._ready)
         return self
 
     @property
