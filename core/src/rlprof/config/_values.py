@@ -279,11 +279,3 @@ class Config:
         recorded = (role for name, role in self.roles.items() if self.records(name))
         ranks = (world_size if one.ranks is None else len(one.ranks) for one in recorded)
         return max(1, self.limits.bytes // max(1, sum(ranks)))
-
-    def inside(self, world_size: int) -> dict[str, Any]:
-        """Return, as plain data, the part of the config for the *world_size* ranks of an engine."""
-        data = self.as_data()
-        keys = ("run_dir", "scratch_dir", "steps", "limits", "spans", "counters")
-        shared = {key: data[key] for key in keys}
-        shared["limits"]["bytes"] = self.share(world_size) * world_size  # one role, all its ranks
-        return shared

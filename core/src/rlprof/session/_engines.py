@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _LOOP_S = 0.5
 """How long a loop may block for an engine that is nearly ready and may need the loop."""
 
+_SHARED = ("run_dir", "scratch_dir", "steps", "limits", "spans", "counters")
+"""The keys of the config that the processes of an engine share."""
+
 
 class _OnALoop(Instruments):
     """The recorders of an engine, which may need the event loop of the thread that asks."""
@@ -134,12 +137,14 @@ def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...
     role = target.role
     chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
     manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
+    data, world_size = config.as_data(), target.world_size
+    data["limits"]["bytes"] = config.share(world_size) * world_size  # one role, all its ranks
     given = {
         "run": str(means.run.path),
-        "config": config.inside(target.world_size),
+        "config": {key: data[key] for key in _SHARED},
         "role": role,
         "replica": target.replica or 0,
-        "world_size": target.world_size,
+        "world_size": world_size,
         "leader": {"here": attrs.asdict(means.here), "manifest": str(manifest)},
     }
     return Workers(ranks=ranks, chosen=chosen, given=given, closing=means.closing)
