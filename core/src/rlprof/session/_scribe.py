@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import Journal, as_line, read_clock, span_line
-from rlprof.session._boundary import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from rlprof.config import Limits, Spans
     from rlprof.rundir import RawSpan
-    from rlprof.session._boundary import Boundary
+    from rlprof.session._boundary import Boundary, Guard
     from rlprof.session._exports import Exports
     from rlprof.session._job import Job
 
@@ -60,9 +59,8 @@ class Scribe:
         """The windows with a line about a failure."""
         self.figures: dict[str, float] = {}
         """Figures of the last step, if a listener makes them. Replaced whole, never changed."""
-        self._watchers: dict[Callable[[Sequence[RawSpan]], object], Guard] = {}
-        """Functions that see spans before they are written."""
-        self._adding = threading.Lock()
+        self.span_watchers: dict[Callable[[Sequence[RawSpan]], object], Guard] = {}
+        """Functions that see spans before they are written, those of a step until it ended."""
         self._most_bytes = spans.bytes
         """Size of the file of spans; beyond it, only steps and phases are written."""
         self._left_out = self._left_out_before = self._told_left_out = 0
@@ -106,23 +104,6 @@ class Scribe:
             self._raw.append(raw)
         else:
             self.dropped += 1
-
-    def watch_spans(self, see: Callable[[Sequence[RawSpan]], object]) -> None:
-        """Call *see* with spans just before they are written, those of a step until it ended."""
-
-        def drop(reason: str) -> None:
-            self._watchers.pop(see, None)
-            self.tell("problem", reason=f"a listener sees no more spans: {reason}")
-
-        self._watchers[see] = Guard(self.boundary, "watch_spans", drop)
-
-    def add_figures(self, step: int | None, figures: Mapping[str, float]) -> None:
-        """Take *figures* of *step*: `rlprof/step` among them makes it the last step."""
-        with self._adding:  # a fleet adds its own from another thread
-            if self.figures.get("rlprof/step") == step:
-                self.figures = {**self.figures, **figures}
-            elif "rlprof/step" in figures:
-                self.figures = dict(figures)
 
     def discard(self, folder: Path) -> None:
         """Remove a scratch folder that is no longer needed."""
@@ -269,7 +250,7 @@ class Scribe:
             batch.append(self._raw.popleft())
             if left and batch[-1][0] != "step":
                 continue
-            for see, guard in tuple(self._watchers.items()):
+            for see, guard in tuple(self.span_watchers.items()):
                 with guard:
                     see(batch)
             for raw in batch:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlprof.schedule import step_number
-from rlprof.session._boundary import survives
+from rlprof.session._boundary import Guard, survives
 from rlprof.session._scope import Scope, noted
 from rlprof.session._targets import Targets
 
@@ -58,6 +58,7 @@ class Session(Targets):
         """Called, with this session, after its last write."""
         self.notice: Callable[[int, int], object] | None = None
         """Prints on stderr how many windows were recorded, and how many of them failed."""
+        self._adding = threading.Lock()
         self._step_ns = 0
         self._is_forgotten = False
         self._has_misstepped = False
@@ -156,7 +157,12 @@ class Session(Targets):
 
         Figures with `rlprof/step` are the first of their step, and make it the last step.
         """
-        self.scribe.add_figures(step, figures)
+        with self._adding:  # a fleet adds its own from another thread
+            last = self.scribe.figures
+            if last.get("rlprof/step") == step:
+                self.scribe.figures = {**last, **figures}
+            elif "rlprof/step" in figures:
+                self.scribe.figures = dict(figures)
 
     def watch_spans(self, see: Callable[[Sequence[RawSpan]], object]) -> None:
         """Call *see* with the spans that the helper thread is about to write.
@@ -164,7 +170,12 @@ class Session(Targets):
         A step comes last among the spans of a call. The helper thread waits for *see*, and so do
         the manifest and exports. If it raises, it is not called again.
         """
-        self.scribe.watch_spans(see)
+
+        def drop(reason: str) -> None:
+            self.scribe.span_watchers.pop(see, None)
+            self.write("problem", reason=f"a listener sees no more spans: {reason}")
+
+        self.scribe.span_watchers[see] = Guard(self.scribe.boundary, "watch_spans", drop)
 
     def add_span(
         self, name: str, start_ns: int, end_ns: int, attributes: Mapping[str, Any] | None = None
