@@ -1,4 +1,4 @@
-"""A trainer of one process with one attached engine, and what it left."""
+"""A trainer of one process with one attached engine, or one that only calls its plugin's hooks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ import asyncio
 import gzip
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 import rlprof
+from rlprof import plugins
+from rlprof.rundir import Here
+from rlprof.session._loops import Link
+
+if TYPE_CHECKING:
+    import pytest
 
 ANSWER = "tsej" * 4
 """What a healthy engine answers to `jest`."""
@@ -82,6 +93,78 @@ class Lab:
             self.answers.append(handle.generate("jest"))
         except self.died as exc:
             self.answers.append(type(exc).__name__)
+
+
+def orders(
+    run: str = "/nowhere", config: Any = None, tools: Any = ("torch",), **said: Any
+) -> rlprof.Workers:
+    """Make what an engine's plugin is given to write orders with."""
+    given = {
+        "run": run, "config": config or {}, "role": "rollout", "replica": 0, "world_size": 2,
+        "leader": attrs.asdict(rlprof.Leader(Here.now(), "")),
+    }  # fmt: skip
+    return rlprof.Workers({name: {} for name in tools}, given=given, **said)
+
+
+class Follower:
+    """Notes what is recorded in a process of an engine; it may fail at that."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.seen: list[str] = []
+        self._fails = fails
+
+    def push(self, name: str) -> None:
+        self._note("push", name)
+
+    def pop(self) -> None:
+        self._note("pop", "")
+
+    def end(self, _: object, reason: str) -> None:
+        self._note("end", reason)
+
+    def _note(self, what: str, said: str) -> None:
+        self.seen.append(said or what)
+        if what == self._fails:
+            raise RuntimeError(f"no {what}")
+
+
+class Driven:
+    """One plugin whose hooks are called as by core, in `folder`; its processes open no sessions."""
+
+    def __init__(
+        self, patch: pytest.MonkeyPatch, home: Path, plugin: Any, handle: Any,
+        workers: rlprof.Workers | None = None, **options: Any,
+    ) -> None:  # fmt: skip
+        self.followers: dict[int, Follower] = defaultdict(Follower)
+        patch.setattr(rlprof.Order, "follower", lambda _, number, where: self.followers[number])
+        patch.setattr(rlprof.Order, "begin", lambda *_: "")
+        self.folder, self.out = home / "window" / "raw", home / "out"
+        for folder in (self.folder, self.out):
+            folder.mkdir(parents=True)
+        (self.folder.parent / "capture.json").write_text('{"run_id": "run-1"}')
+        self._hooks, self._link = plugins.hooks(plugin()), Link(handle)
+        window, target = rlprof.Window(7, 8, "rollout"), rlprof.Target("rollout", replica=0)
+        asked = json.loads(json.dumps(options, default=attrs.asdict))
+        self._given = {
+            "place": "process", "handle": handle, "workers": workers or orders(), "window": window,
+            "target": target, "options": plugin.Options(**options), "folder": self.folder,
+            "capture": rlprof.Capture("run-1", target, window, "an_engine", "host", 1, asked),
+            "out": self.out,
+        }  # fmt: skip
+
+    def call(self, hook: str) -> Any:
+        return self._link.settled(lambda: getattr(self._hooks, hook)(**self._given))
+
+    def record(self, work: Callable[[], Any]) -> Any:
+        """Record *work* in a window; return what each hook gave, and the notes that were left."""
+        ready, said = self.call("configure"), self.call("start")
+        work()
+        self.call("stop")
+        (notes,) = (json.loads(file.read_bytes()) for file in self.folder.glob("*.json"))
+        made = {
+            one.path.removeprefix(self._given["capture"].stem): one for one in self.call("export")
+        }
+        return SimpleNamespace(ready=ready, said=said, notes=notes, made=made)
 
 
 @contextmanager

@@ -11,8 +11,6 @@ from rlprof_vllm import Vllm
 from tests.fakes import sglang_engines as sglang
 from tests.vllm_adapter import generations as vllm
 
-pytestmark = pytest.mark.slow
-
 
 class NativeTests(EngineTests):
     tool_inside = "torch"
@@ -52,6 +50,7 @@ class TestSessions(VllmTests):
     release, form, launched = "vllm==0.32.0", "AsyncLLM", {}
 
 
+@pytest.mark.slow
 class TestStickyPrefix(VllmTests):
     """An LLM of 0.31: one prefix for all, a second start is passed over; it compresses itself."""
 
@@ -82,6 +81,7 @@ class TestNewer(SglangTests):
     is_resolved = True
 
 
+@pytest.mark.slow
 class TestOldest(SglangTests):
     """An Engine of 0.5.18."""
 

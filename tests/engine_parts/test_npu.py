@@ -10,23 +10,10 @@ from rlprof_engine.recording import Place, obeyed
 from rlprof_testing._inside import leading, linked
 from rlprof_vllm import inside
 from tests.fakes.torch_npu import FakeNpu
+from tests.vllm_adapter.generations import Worker
 
 pytestmark = pytest.mark.slow
 WINDOW = rlprof.Window(1, 2, "rollout")
-
-
-class Worker:
-    """The second of two of tensor parallelism, as vLLM has it."""
-
-    rank = 1
-    vllm_config = SimpleNamespace(
-        parallel_config=SimpleNamespace(
-            tensor_parallel_size=2, pipeline_parallel_size=1, data_parallel_index=0
-        )
-    )
-
-    def execute_model(self, batch):
-        return f"ran {batch}"
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
@@ -34,7 +21,7 @@ def test_npu_is_driven_inside_an_engine(monkeypatch, tmp_path, engine):
     """It starts and stops where the engine computes, each step is a range; all is whole."""
     library = FakeNpu()
     library.install(monkeypatch)
-    worker = Worker()
+    worker = Worker(1, tp=2)
     lazy = Place(1, {"tp": 1}, worker, "execute_model", str, is_lazy=True)
     config = {
         "run_dir": str(tmp_path / "runs"),

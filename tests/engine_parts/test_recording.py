@@ -11,6 +11,7 @@ import pytest
 import rlprof
 from rlprof import Window
 from rlprof_engine.recording import IDLE, Cut, Place, Recording, obeyed
+from tests.engine_parts.lab import Follower
 
 
 class Worker:
@@ -49,27 +50,6 @@ class Order:
     def follower(self, *_):
         self.made.append(Follower())
         return self.made[-1]
-
-
-class Follower:
-    """Notes what is recorded; it may fail at that."""
-
-    def __init__(self, fails=""):
-        self.seen, self._fails = [], fails
-
-    def push(self, name):
-        self._note("push", name)
-
-    def pop(self):
-        self._note("pop", "")
-
-    def end(self, _, reason):
-        self._note("end", reason)
-
-    def _note(self, what, said):
-        self.seen.append(said or what)
-        if what == self._fails:
-            raise RuntimeError(f"no {what}")
 
 
 class Begun:

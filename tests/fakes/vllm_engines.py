@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from rlprof_vllm import inside
 from tests.fakes.engines import Asked, kineto
 
 
@@ -99,8 +101,12 @@ def state(name: str, prompt_len: int, wanted: int, generated: int = 0) -> Any:
 class Stand(Asked):
     """What every fake engine has behind its methods, and what a test may make of it."""
 
-    def __init__(self, profiler: Profiler | None, config: Any, processor: Any) -> None:
+    def __init__(
+        self, profiler: Profiler | None, config: Any, processor: Any, workers: Sequence[Any] = ()
+    ) -> None:
         super().__init__()
+        self.workers = workers
+        """Those that have our code."""
         self.profiler = profiler
         self.is_dead = self.is_asleep = False
         self._processor = processor
@@ -117,6 +123,8 @@ class Stand(Asked):
         for number in range(tokens):
             if self.profiler is not None:
                 self.profiler.step(f"execute_context_{int(not number)}(1)_generation_1(1)")
+            for worker in self.workers:
+                worker.execute_model(number)
             stats.num_generation_tokens += 1
             stats.last_token_ts = time.monotonic()
         states.pop(name)
@@ -160,7 +168,9 @@ class Stand(Asked):
     def _is_paused(self) -> bool:
         return False
 
-    def _collective_rpc(self, method: str, **_: Any) -> list[Any]:
+    def _collective_rpc(self, method: str, args: Any = (), **_: Any) -> list[Any]:
         if method == "__dir__":  # which cannot fail in any worker
-            return [["execute_model"]]
-        raise AssertionError("a call that can shift the answers of all later ones")
+            return [["execute_model", inside.METHOD] for _ in self.workers] or [["execute_model"]]
+        assert self.workers, "a call that can shift the answers of all later ones"
+        assert method == inside.METHOD
+        return [inside.obey(SimpleNamespace(worker=one), *args) for one in self.workers]

@@ -5,12 +5,11 @@ import json
 import time
 from types import SimpleNamespace
 
-import attrs
 import pytest
 
 import rlprof
-from rlprof.rundir import Here
 from rlprof_sglang import _guard, inside
+from tests.engine_parts.lab import orders
 from tests.fakes.sglang_engines import STOP, ProfileReq, manager
 from tests.fakes.sglang_schedulers import RESTS, Mode, batch
 
@@ -249,11 +248,7 @@ BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is 
 
 def order(scheduler, verb, run="/nowhere", limits=None):
     """Have an order come that chooses another scheduler; return what was answered."""
-    given = {
-        "run": run, "config": {"limits": limits}, "role": "rollout", "replica": 0, "world_size": 2,
-        "leader": attrs.asdict(rlprof.Leader(Here.now(), "")),
-    }  # fmt: skip
-    workers = rlprof.Workers(ranks=(0, 1), chosen=(1,), given=given)
+    workers = orders(run, {"limits": limits}, (), ranks=(0, 1), chosen=(1,))
     window = rlprof.Window(2, 3, "rollout")
     text = workers.prepare() if verb == "prepare" else getattr(workers, verb)(window)
     scheduler.get_internal_state()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -23,6 +24,7 @@ def engine(
     directory: Path | str = "",
     tp: int = 1,
     launched: dict[str, Any] | None = None,
+    workers: Sequence[Any] = (),
 ) -> Any:
     """Make an engine of *release* that profiles into *directory*, or not at all if it is empty."""
     known = SAID[release]["ProfilerConfig"].items()
@@ -51,7 +53,7 @@ def engine(
     parallel, device = SimpleNamespace(**sizes), SimpleNamespace(device_type="cpu")
     whole = SimpleNamespace(parallel_config=parallel, profiler_config=config, device_config=device)
     processor = SimpleNamespace(request_states={})
-    made = engine_class(release, kind)(profiler, whole, processor)
+    made = engine_class(release, kind)(profiler, whole, processor, workers)
     inner = made
     if kind == "LLM":
         names = [name for name, signature in SAID[release]["LLMEngine"].items() if signature]
@@ -73,3 +75,18 @@ def engine_class(release: str, kind: str) -> type[Stand]:
     if kind == "AsyncLLM":
         methods["errored"] = property(lambda self: self.is_dead)
     return type(kind, (Stand,), methods)
+
+
+class Worker:
+    """One of *tp* times *pp*, in replica *dp*, as the workers of vLLM know of themselves."""
+
+    def __init__(self, rank: int, tp: int = 1, pp: int = 1, dp: int = 0) -> None:
+        sizes = {"tensor_parallel_size": tp, "pipeline_parallel_size": pp}
+        parallel = SimpleNamespace(**sizes, data_parallel_index=dp)
+        self.rank, self.vllm_config = rank, SimpleNamespace(parallel_config=parallel)
+
+    def execute_model(self, batch: Any) -> str:
+        return f"ran {batch}"
+
+    def sleep(self) -> str:
+        return "asleep"

@@ -102,9 +102,8 @@ def seen(handle: Any) -> Facts:
     inner = getattr(handle, "llm_engine", handle)
     config = getattr(inner, "vllm_config", None)
     parallel = getattr(config, "parallel_config", None)
-    known = tuple(name for name in METHODS if hasattr(handle, name))
-    if hasattr(inner, "is_sleeping") and "is_sleeping" not in known:
-        known += ("is_sleeping",)  # in an LLM, the inner engine has it
+    # In an LLM, the inner engine has `is_sleeping`.
+    known = tuple(name for name in METHODS if any(hasattr(one, name) for one in (handle, inner)))
     if parallel is None or callable(parallel):  # a proxy: all its attributes are methods
         return Facts(type(handle).__name__, parameters=parameters_of(start), methods=known)
     profiler = getattr(config, "profiler_config", None)

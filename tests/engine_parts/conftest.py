@@ -1,0 +1,12 @@
+"""Marks the laws of engines that take long."""
+
+import pytest
+
+_LONG = ("importing_it_is_light", "export_runs_elsewhere", "configure_at_launch",
+         "engine_that_dies", "of_a_dead_engine", "records_whole_windows", "odd_values")  # fmt: skip
+"""They start processes, or wait for an engine that is dead."""
+
+
+def pytest_itemcollected(item):
+    if any(name in item.name for name in _LONG):
+        item.add_marker(pytest.mark.slow)
