@@ -1,7 +1,10 @@
 """What the engines share: iterations, wrapped methods, answers and counters."""
 
+import struct
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +22,8 @@ from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.told import Told, samples, totals
 from rlprof_engine.wrapped import Wrapped
+from rlprof_sglang import _counters as sglang
+from rlprof_vllm import _counters as vllm
 
 
 @pytest.mark.parametrize(
@@ -209,3 +214,85 @@ def test_what_cannot_be_wrapped_stays_as_it_is():
         wrapped.put(owner, name, lambda *_: "ours")
 
     assert (vars(motor), fixed.run()) == ({"speed": 3}, "ran")
+
+
+def things(**said):
+    """Make an object with attributes from nested dictionaries."""
+    return SimpleNamespace(**{k: things(**v) if k in _INNER else v for k, v in said.items()})
+
+
+_INNER = {"llm_engine", "output_processor", "engine_core", "scheduler", "kv_cache_manager",
+          "logger_manager", "tokenizer_manager", "load_snapshot_reader"}  # fmt: skip
+TOTALS = {"requests_running": 2, "batch_size": 2, "requests_waiting": 1, "kv_cache_use": 0.5}
+
+
+def gauge(value):
+    return {0: SimpleNamespace(_value=SimpleNamespace(get=lambda: value))}
+
+
+def test_vllms_counters_are_those_of_its_scheduler_or_its_gauges():
+    """Of an idle engine the gauges are the last ones, and stand for nothing."""
+    names = ("gauge_scheduler_running", "gauge_scheduler_waiting", "gauge_kv_cache_usage")
+    gauges = dict(zip(names, map(gauge, (2, 1, 0.5)), strict=True))
+    ours = SimpleNamespace(**gauges)
+    odd = SimpleNamespace(**gauges | {names[0]: {0: SimpleNamespace()}})
+    few = SimpleNamespace(**{names[0]: gauge(9)})
+    busy = {"output_processor": {"request_states": {"a": 1}}}
+    states = {"running": [1, 2], "waiting": [1], "kv_cache_manager": {"usage": 0.5}}
+    here = busy | {"engine_core": {"engine_core": {"scheduler": states}}}
+    apart = {"logger_manager": {"stat_loggers": [few, odd, ours]}}
+    idle = {"output_processor": {"request_states": {}}}
+
+    assert vllm.kept(things(llm_engine=here)) == {"requests_in_flight": 1} | TOTALS
+    assert vllm.kept(things(**busy | apart)) == {"requests_in_flight": 1} | TOTALS
+    assert vllm.kept(things(**busy)) == {"requests_in_flight": 1}
+    assert vllm.kept(things(**idle | apart)) == dict.fromkeys(["requests_in_flight", *TOTALS], 0)
+    assert vllm.kept(things()) == {}
+
+
+def loads(*rows, magic=b"SLNS", length=12, size=20):
+    slots = [struct.pack("<I", length) + struct.pack("<fff", *row) + b"...." for row in rows]
+    return struct.pack("<4sHHI", magic, 1, len(rows), size) + b"".join(slots)
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [(loads((2, 1, 0.5)), TOTALS), (loads((2, 0, 0.25), (0, 1, 0.75)), TOTALS), (loads(), {}),
+     (loads((2, 1, 0.5), magic=b"...."), {}), (loads((2, 1, 0.5), length=0), {}),
+     (loads((2, 1, 0.5), length=17), {}), (b"", {})],
+    ids=["one", "two", "none", "another file", "before it is written", "too long", "empty"],
+)  # fmt: skip
+def test_sglangs_counters_are_what_its_schedulers_publish(tmp_path, monkeypatch, written, found):
+    """Where a release publishes them; the requests of the frontend are always known."""
+    (tmp_path / "load").write_bytes(written)
+    names = ("num_running_reqs", "num_waiting_reqs", "token_usage")
+    decode = lambda data: things(**dict(zip(names, struct.unpack("<fff", data), strict=True)))  # noqa: E731
+    manager = {"rid_to_state": {"a": 1}, "load_snapshot_reader": {"path": str(tmp_path / "load")}}
+    unknown = {**manager, "load_snapshot_reader": {"path": None}}
+    handle, alone = things(tokenizer_manager=manager), {"requests_in_flight": 1}
+
+    assert sglang.kept(handle) == alone
+    module = SimpleNamespace(snapshot_decoder=SimpleNamespace(decode=decode))
+    monkeypatch.setitem(sys.modules, "sglang.srt.managers.load_snapshot", module)
+    assert sglang.kept(handle) == alone | found
+    assert sglang.kept(things(**unknown)) == alone
+    assert sglang.kept(things()) == {}
+
+
+@pytest.mark.parametrize("first", [b"vllm:num_requests_running 2.0\n", b""])
+def test_a_server_is_asked_for_few_metrics_or_for_all(monkeypatch, first):
+    """With several frontends, vLLM returns only all of them; SGLang has no route for the load."""
+    urls = []
+
+    def fetched(url):
+        urls.append(url.removeprefix("http://a:1"))
+        both = b"vllm:num_requests_running 2.0\nsglang:num_queue_reqs 3.0\n"
+        return first if "name[]" in url else b"{}" if "loads" in url else both
+
+    monkeypatch.setattr(vllm, "fetched", fetched)
+    monkeypatch.setattr(sglang, "fetched", fetched)
+
+    assert vllm.asked("http://a:1") == {"requests_running": 2.0, "batch_size": 2.0}
+    assert urls[0].startswith("/metrics?name[]=vllm:num_requests_running&name[]=")
+    assert urls[1:] == ([] if first else ["/metrics"])
+    assert sglang.asked("http://a:1") == {"requests_waiting": 3.0}

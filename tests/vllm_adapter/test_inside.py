@@ -110,6 +110,8 @@ def test_a_server_in_development_mode_passes_orders_on(driven, monkeypatch, asks
     routes = ("collective_rpc", "start_profile", "is_sleeping")
     got = {"/version": {"version": "0.33.0"}, "/is_sleeping": {"is_sleeping": False},
            "/openapi.json": {"paths": {f"/{name}": {} for name in routes}}}  # fmt: skip
+    if asks:
+        got["/openapi.json"]["paths"]["/start_profile"] = {"post": {"requestBody": {}}}
 
     async def ask(_, verb, path, body=None, missing=None):
         if path in got:
@@ -128,7 +130,9 @@ def test_a_server_in_development_mode_passes_orders_on(driven, monkeypatch, asks
     found = one.record(lambda: worker.execute_model(1))
 
     assert [it["requests"] for it in orders_] == [asks] * 3
-    assert (found.notes["way"], found.notes["facts"]["version"]) == ("worker", "0.33.0")
+    facts = found.notes["facts"]
+    assert (found.notes["way"], facts["version"], facts["profiler"]) == ("worker", "0.33.0", None)
+    assert ("max_iterations" in facts["parameters"]) is asks
     assert [it["state"] for it in found.notes["answers"]["ended"]] == ["ended"]
     assert ("requests" in found.said.unsupported) is (asks and not answers)
     assert (one.folder / "requests.jsonl").exists() is (asks and answers)

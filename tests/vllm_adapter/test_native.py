@@ -7,16 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from rlprof import CaptureError, Window
 from rlprof_engine import requests
 from rlprof_vllm import Vllm
 from rlprof_vllm._engine import reach
-from rlprof_vllm._facts import seen
-from rlprof_vllm._native import Native
+from rlprof_vllm._facts import Facts, looked_inside, seen
+from rlprof_vllm._native import Native, _has_not_begun
 from rlprof_vllm._options import VllmOptions
+from rlprof_vllm._server import RefusedError, Server
+from rlprof_vllm.inside import METHOD
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
+from tests.fakes.vllm_engines import ProfilerAlreadyActiveError
 from tests.vllm_adapter.generations import engine
 
+WINDOW = Window(7, 8, "rollout")
 STEP = (1_700_000_000_000_000_000, "execute_context_1(2)_generation_0(0)")
 
 
@@ -125,11 +130,81 @@ def test_a_folder_other_than_the_launchs_is_told(tmp_path):
     told = []
     for one, wanted in ((handle, tmp_path), (handle, "/x"), (handle, None), (opaque, "/x")):
         native = Native(reach(one, ""), VllmOptions(profiler_dir=wanted and str(wanted)), ())
-        asyncio.run(native.start(SimpleNamespace(start_step=7), "run-1"))
+        asyncio.run(native.start(WINDOW, "run-1"))
         handle.profiler.stop()
         told.append("profiler_dir" in native.unsupported)
 
     assert told == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("exc", "has_not_begun"),
+    [(TypeError(), True), (ValueError(), True), (RuntimeError("Profiling is not enabled"), True),
+     (ProfilerAlreadyActiveError(), True), (RuntimeError("a worker has died"), False)],
+)  # fmt: skip
+def test_a_session_that_may_have_begun_is_stopped(exc, has_not_begun):
+    """Not one that the frontend refused: a stop would end somebody else's."""
+    assert _has_not_begun(exc) is has_not_begun
+
+
+def test_somebody_elses_session_is_named(tmp_path):
+    """It is the engine's own error, by its name."""
+    handle = engine("vllm==0.33.0", directory=tmp_path)
+    handle.profiler.start()
+
+    with pytest.raises(CaptureError, match=r"^vllm: somebody else is profiling this engine"):
+        asyncio.run(Native(reach(handle, ""), VllmOptions(), ()).start(WINDOW, "run-1"))
+
+
+def test_without_a_prefix_new_files_and_tables_are_ours():
+    """Tables reuse their names."""
+    native = Native(reach(engine("vllm==0.13.0"), ""), VllmOptions(), ())
+    native._before = frozenset(["old.json", "old.txt"])
+
+    names = ["old.json", "new.json", "old.txt"]
+    assert [name for name in names if native._is_ours(name)] == ["new.json", "old.txt"]
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "why"),
+    [(404, RefusedError, "it was launched without a profiler"), (409, RefusedError, "somebody else"),
+     (422, RefusedError, "answered 422: no"), (500, CaptureError, "answered 500: no")],
+)  # fmt: skip
+def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):
+    """After a 500 it may have; of any other refusal the engine knows nothing."""
+    refusal = Server("http://a:1", "")._refusal("/start_profile", code, "no")
+
+    assert type(refusal) is error
+    assert why in str(refusal)
+
+
+@pytest.mark.parametrize(
+    ("found", "has_it"), [([[METHOD], [METHOD]], True), ([[METHOD], ["x"]], False), ([], False)]
+)
+def test_our_code_is_in_all_workers_or_in_none(found, has_it):
+    """A call that fails in one would shift the answers of all later ones."""
+
+    async def call(*_):
+        return found
+
+    facts = asyncio.run(looked_inside(Facts("AsyncLLM", can_tell_workers=True), call))
+
+    assert facts.can_tell_workers is has_it
+
+
+def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch, tmp_path):
+    """The first call would bind an engine without a loop to ours, which ends with the call."""
+    monkeypatch.setattr("rlprof_vllm.inside.installed", True)
+    handle, early = (engine("vllm==0.33.0", directory=tmp_path) for _ in range(2))
+    early.output_handler = None
+    Driven(monkeypatch, tmp_path / "a", Vllm, handle, way="native").call("configure")
+    driven = Driven(monkeypatch, tmp_path / "b", Vllm, early)
+
+    driven.call("configure")
+
+    assert handle.calls == early.calls == []
+    with pytest.raises(CaptureError, match="the engine has no event loop yet"):
+        driven.call("start")
 
 
 def test_an_engine_without_a_loop_is_unborn():

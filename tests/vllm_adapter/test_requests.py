@@ -40,6 +40,7 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path):
     assert {name: one["args"].get("finish") for name, one in whole.items()} == {
         "full": "length", "ended": "stop", "aborted": "abort", "going on": None,
     }  # fmt: skip
+    assert [one["args"]["tokens"] for one in whole.values()] == [4, 3, 3, 1]
     assert whole["ended"]["dur"] < whole["aborted"]["dur"]
     assert [name for name, one in whole.items() if "unfinished" in one["args"]] == ["going on"]
 
@@ -47,7 +48,7 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path):
 def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
     """The engine was launched with disable_log_stats."""
     states = frontend.output_processor.request_states
-    for name in ("ended", "aborted"):
+    for name in ("ended", "aborted", "going on"):
         states[name] = SimpleNamespace(request_id=name, prompt_len=2, stats=None)
     requests = Requests(frontend)
 
@@ -57,7 +58,8 @@ def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
     requests.stop(tmp_path)
 
     lines = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()[1:]]
-    assert [line.get("finish") for line in lines] == [None, "abort"]
+    told = [(line["id"], line.get("finish")) for line in lines]
+    assert told == [("ended", None), ("aborted", "abort"), ("going on", None)]
 
 
 @pytest.mark.parametrize(("kept", "is_said"), [({}, True), ({"num_preemptions": 0}, False)])
