@@ -69,6 +69,8 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
     with pytest.raises(CaptureError, match="was not configured"):
         one.call("start")
     one.call("configure")
+    one.call("stop")
+    assert not list(one.folder.iterdir())
     one.call("start")
     with pytest.raises(CaptureError, match="a window is open already"):
         one.call("start")

@@ -214,7 +214,8 @@ def test_an_engine_without_a_loop_is_unborn():
 
     async def with_a_task():
         handle.output_handler = asyncio.current_task()
-        return reach(handle, "").is_unborn, reach(handle, "").loop is asyncio.get_running_loop()
+        there = reach(handle, "")
+        return there.is_unborn, there.loop is asyncio.get_running_loop()
 
     assert (reach(handle, "").is_unborn, reach(llm, "").is_unborn) == (True, False)
     assert asyncio.run(with_a_task()) == (False, True)

@@ -63,6 +63,17 @@ class Native:
         self.applied: dict[str, Any] = {}
         self.unsupported: dict[str, str] = {}
 
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What its export needs."""
+        skips = bool(self.applied.get("iterations", {}).get("skip"))
+        return {
+            "folder": str(self.folder or ""),
+            "ran": self.ran,
+            "whys": self.whys,
+            "skips": skips,
+        }
+
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
         """Start it."""
         self._check()

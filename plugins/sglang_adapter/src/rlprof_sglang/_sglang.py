@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
-    from rlprof.types import Place, RunsOn
+    from rlprof.types import Place
     from rlprof_sglang._server import Engine
 
 
@@ -64,21 +64,9 @@ class Sglang:
     _lost: str = ""
     """Why the outcome of one of our sessions is unknown; from then on, leave its profiler alone."""
 
-    def _runs_on(self) -> RunsOn:
-        """Return "thread" for an Engine whose loop rests: its user's thread calls it.
-
-        If an event loop runs on that thread, it must not wait, so another thread calls the Engine.
-        """
-        is_here = self._engine is not None and self._engine.is_resting and loop_here() is None
-        return "thread" if is_here else "process"
-
     def counters(self, handle: Any) -> Mapping[str, float]:
         """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
         return self._counters.read(handle)
-
-    def _loop(self) -> Any:
-        """The event loop of the engine, which must not wait for work that it does itself."""
-        return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
@@ -92,27 +80,22 @@ class Sglang:
         if isinstance(handle, str) and options.admin_api_key and not options.key:
             name = options.admin_api_key
             raise CaptureError(f"sglang: admin_api_key: {name} is not in this environment; set it")
-        self._engine = reach(handle, options.key, workers.loop)
-        if self._engine.is_resting:  # it is called when a window opens, on its own thread
-            return self._ready()
-        return self._unless_it_rests(workers)
+        engine = self._engine = reach(handle, options.key, workers.loop)
+        if engine.is_resting:  # it is called when a window opens, on its own thread
+            return _ready(engine)
+        return self._unless_it_rests(engine, workers)
 
-    async def _unless_it_rests(self, workers: Workers) -> Ready:
+    async def _unless_it_rests(self, engine: Engine, workers: Workers) -> Ready:
         with suppress(CameToRestError):
-            await self._arrive(workers)
-        return self._ready()
+            await self._arrive(engine, workers)
+        return _ready(engine)
 
-    def _ready(self) -> Ready:
-        return Ready(self._runs_on, self._loop)
-
-    async def _arrive(self, workers: Workers) -> None:
+    async def _arrive(self, engine: Engine, workers: Workers) -> None:
         """Choose the way, and let the schedulers warm up."""
-        engine = self._engine
-        assert engine is not None  # noqa: S101 -- `configure` has reached it
         await engine.look()
         chosen = way(self.options, engine, workers.tools)
         if chosen == "worker":
-            answers_in(await self._tell(workers.prepare(), workers), "ready", _NOBODY)
+            answers_in(await self._tell(engine, workers.prepare(), workers), "ready", _NOBODY)
         self._way = chosen
 
     @hookimpl
@@ -150,7 +133,7 @@ class Sglang:
         if self._native is not None or self._answers:
             raise CaptureError("sglang: a window is open already")
         if not self._way:
-            await self._arrive(workers)
+            await self._arrive(engine, workers)
         said = EngineRecording(applied={"way": self._way})
         torch = workers.tools.get("torch", {})
         words = options if self._way == "native" else options.inside
@@ -160,12 +143,12 @@ class Sglang:
         if "stack" in words.contents_of(torch):
             said.unsupported |= sleepless(engine)
         if self._way == "worker":
-            await self._begin_inside(window, workers, said)
+            await self._begin_inside(engine, window, workers, said)
         else:
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             most_s = longest_s(workers.given.get("config", {}))
             native = Native(engine, options, torch, most_s)
-            await self._begin_native(native, window, target, run_id)
+            await self._begin_native(engine, native, window, target, run_id)
             if native.state == "idle":  # answered after our stop, and ended again
                 self._lost = ""
                 return said
@@ -179,9 +162,11 @@ class Sglang:
             await engine.run(self._requests.start)
         return said
 
-    async def _begin_inside(self, window: Window, workers: Workers, said: EngineRecording) -> None:
+    async def _begin_inside(
+        self, engine: Engine, window: Window, workers: Workers, said: EngineRecording
+    ) -> None:
         answers = self._answers = {"began": []}  # the end is sent in any case
-        answers["began"] = await self._tell(workers.begin(window), workers)
+        answers["began"] = await self._tell(engine, workers.begin(window), workers)
         recording = answers_in(answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
@@ -189,10 +174,8 @@ class Sglang:
             said.applied["iterations"] = attrs.asdict(chosen)
 
     async def _begin_native(
-        self, native: Native, window: Window, target: Target, run_id: str
+        self, engine: Engine, native: Native, window: Window, target: Target, run_id: str
     ) -> None:
-        engine = self._engine
-        assert engine is not None  # noqa: S101 -- `_start` has seen to it
         if engine.facts.is_inside:
             await engine.look()
             if engine.facts.is_overdue:  # of a run that has died
@@ -210,43 +193,43 @@ class Sglang:
         return self._here(self._stop(window, folder, workers), workers, "stop")
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
+        engine = self._engine
         native, self._native = self._native, None
         requests, self._requests = self._requests, None
         answers, self._answers = self._answers, {}
-        if self._engine is None:
+        if engine is None or (native is None and not answers):
             return
+        if native is not None:
+            self._lost = "its stop was not answered"  # it may be, after core gave up on us
+        self._leave_notes(engine, folder, native, answers)
         try:
             if native is not None:
-                self._lost = "its stop was not answered"  # it may be, after core gave up on us
-                self._leave_notes(folder, native, answers)
-                await native.stop(folder)
-                self._lost = "its start was not answered" if native.state == "unknown" else ""
-            elif answers:
-                self._leave_notes(folder, native, answers)
-                answers["ended"] = await self._tell(workers.end(window), workers)
+                await self._end_native(native, folder)
+            else:
+                answers["ended"] = await self._tell(engine, workers.end(window), workers)
                 if isinstance(requests, Served):
                     requests.answers = self._frontend
-        except CaptureError as exc:
-            if native is not None:
-                self._lost = str(exc) if native.state == "unknown" else ""
-            raise
         finally:
-            if native is not None or answers or requests is not None:
-                self._leave_notes(folder, native, answers)
+            self._leave_notes(engine, folder, native, answers)
             if requests is not None:
-                requests.stop(folder, self._engine.loop)
+                requests.stop(folder, engine.loop)
 
-    def _leave_notes(self, folder: Path, native: Native | None, answers: Mapping[str, Any]) -> None:
-        known = None if self._engine is None else self._engine.facts
-        facts = {} if known is None else {**attrs.asdict(known), "workers": known.workers}
+    async def _end_native(self, native: Native, folder: Path) -> None:
+        try:
+            await native.stop(folder)
+        except CaptureError as exc:
+            self._lost = str(exc) if native.state == "unknown" else ""
+            raise
+        self._lost = "its start was not answered" if native.state == "unknown" else ""
+
+    def _leave_notes(
+        self, engine: Engine, folder: Path, native: Native | None, answers: Mapping[str, Any]
+    ) -> None:
         notes = {
             "way": self._way,
-            "facts": facts,
+            "facts": {**attrs.asdict(engine.facts), "workers": engine.facts.workers},
             "answers": answers,
-            "folder": "" if native is None else str(native.folder or ""),
-            "ran": {} if native is None else native.ran,
-            "whys": [] if native is None else native.whys,
-            "skips": bool(native and native.applied.get("iterations", {}).get("skip")),
+            **({} if native is None else native.notes),
             "lost": self._lost,
             "merged": self.options.is_merged,
             "by_stage": self.options.is_by_stage,
@@ -259,17 +242,13 @@ class Sglang:
         """Make traces of SGLang's files and requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
-    async def _tell(self, order: str, workers: Workers) -> list[dict[str, Any]]:
+    async def _tell(self, engine: Engine, order: str, workers: Workers) -> list[dict[str, Any]]:
         """Send an order to the schedulers; return the answer of the first one in each replica."""
-        if self._engine is None:
-            return []
         chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
         iterations = {} if chosen is None else attrs.asdict(chosen)
-        is_served = self.options.requests and self._engine.facts.kind == "http"
+        is_served = self.options.requests and engine.facts.kind == "http"
         try:
-            found = await told(
-                self._engine, order, {"iterations": iterations, "requests": is_served}
-            )
+            found = await told(engine, order, {"iterations": iterations, "requests": is_served})
         except CaptureError:
             raise
         except Exception as exc:
@@ -278,3 +257,14 @@ class Sglang:
             ) from exc
         answers, self._frontend = parted(found)
         return answers
+
+
+def _ready(engine: Engine) -> Ready:
+    """Have core call a resting Engine on its user's thread, and never wait on the engine's loop.
+
+    If an event loop runs on that thread, it must not wait, so another thread calls the Engine.
+    """
+    return Ready(
+        lambda: "thread" if engine.is_resting and loop_here() is None else "process",
+        lambda: engine.loop,
+    )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
-    from rlprof.types import Place, RunsOn
+    from rlprof.types import Place
     from rlprof_vllm._server import Engine
 
 
@@ -61,18 +61,9 @@ class Vllm:
     _answers: dict[str, Any] = attrs.field(factory=dict)
     _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
 
-    def _runs_on(self) -> RunsOn:
-        """Return "thread" for an engine in this process: it works on the calling thread."""
-        is_here = self._engine is not None and self._engine.facts.is_here
-        return "thread" if is_here else "process"
-
     def counters(self, handle: Any) -> Mapping[str, float]:
         """Say how many requests run and wait, the largest batch, and how full the KV cache is."""
         return self._counters.read(handle)
-
-    def _loop(self) -> Any:
-        """The event loop of the engine, which must not wait for work that it does itself."""
-        return None if self._engine is None else self._engine.loop
 
     @hookimpl
     def configure(
@@ -90,16 +81,18 @@ class Vllm:
     async def _arrive(self, target: Target, handle: Any, workers: Workers, caller: int) -> Ready:
         """Choose the way, and let the workers warm up."""
         wanted = profiler_dir("vllm", self.options.profiler_dir, target)
-        self._engine = reach(handle, str(wanted))
-        await self._engine.look()
-        is_early = _is_too_early(self._engine, caller)
+        engine = self._engine = reach(handle, str(wanted))
+        await engine.look()
+        is_early = _is_too_early(engine, caller)
         if not is_early and self.options.way != "native":
-            await self._engine.look_inside()
-        self._way = _way(self.options, self._engine, workers.tools)
+            await engine.look_inside()
+        self._way = _way(self.options, engine, workers.tools)
         if self._way == "worker" and not is_early:
-            answers = await self._tell(workers.prepare())
+            answers = await self._tell(engine, workers.prepare())
             answers_in(answers, "ready", _NOBODY)
-        return Ready(self._runs_on, self._loop)
+        # An engine in this process works on the calling thread. The loop of any engine must not
+        # wait for work that it does itself.
+        return Ready(lambda: "thread" if engine.facts.is_here else "process", lambda: engine.loop)
 
     @hookimpl
     def start(
@@ -127,7 +120,7 @@ class Vllm:
             said.unsupported |= other_number(engine.facts.workers, workers, "workers")
         self._answers = {}
         if self._way == "worker":
-            self._answers = {"began": await self._tell(workers.begin(window))}
+            self._answers = {"began": await self._tell(engine, workers.begin(window))}
             recording = answers_in(self._answers["began"], "recording", _NOBODY)
             said.applied["workers"] = [one["worker"] for one in recording]
             if options.iterations is not None:
@@ -153,51 +146,43 @@ class Vllm:
         return self._stop(window, folder, workers)
 
     async def _stop(self, window: Window, folder: Path, workers: Workers) -> None:
+        engine = self._engine
         native, self._native = self._native, None
         requests, self._requests = self._requests, None
         answers, self._answers = self._answers, {}
-        if self._engine is None:
+        if engine is None or (native is None and not answers):
             return
         try:
             if native is not None:
                 await native.stop(folder)
-            elif answers:
-                answers["ended"] = await self._tell(workers.end(window))
+            else:
+                answers["ended"] = await self._tell(engine, workers.end(window))
                 if isinstance(requests, Served):
                     requests.answers = self._frontend
         finally:
-            if native is not None or answers or requests is not None:
-                self._leave_notes(folder, requests, answers)
-
-    def _leave_notes(
-        self, folder: Path, requests: Requests | Served | None, answers: Mapping[str, Any]
-    ) -> None:
-        facts = attrs.asdict(self._engine.facts) if self._engine is not None else {}
-        notes = {"way": self._way, "facts": facts, "answers": answers}
-        with suppress(OSError):
-            (folder / NOTES).write_text(json.dumps(notes, default=str))
-        if requests is not None:
-            requests.stop(folder, None if self._engine is None else self._engine.loop)
+            notes = {"way": self._way, "facts": attrs.asdict(engine.facts), "answers": answers}
+            with suppress(OSError):
+                (folder / NOTES).write_text(json.dumps(notes, default=str))
+            if requests is not None:
+                requests.stop(folder, engine.loop)
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         """Make traces of vLLM's files and requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
-    async def _tell(self, order: str) -> list[dict[str, Any]]:
+    async def _tell(self, engine: Engine, order: str) -> list[dict[str, Any]]:
         """Send an order to the workers; return the answers of all, or of the first replica's."""
-        if self._engine is None:
-            return []
         chosen = self.options.iterations
         said = {
             "order": order,
             "iterations": {} if chosen is None else attrs.asdict(chosen),
-            "requests": self.options.requests and self._engine.facts.kind == "http",
+            "requests": self.options.requests and engine.facts.kind == "http",
         }
         try:
-            found = await self._engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
+            found = await engine.call("collective_rpc", METHOD, args=(json.dumps(said),))
         except Exception as exc:
-            raise _failed(self._engine, "its workers cannot be reached", exc) from exc
+            raise _failed(engine, "its workers cannot be reached", exc) from exc
         answers, self._frontend = parted([json.loads(answer) for answer in found or ()])
         return answers
 
