@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import time
 from types import SimpleNamespace
 
@@ -152,9 +153,11 @@ def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, m
 def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     """After the steps passed over nobody answers any more; what it raises goes nowhere."""
     scheduler.part.fails["export_chrome_trace"] = OSError("No space left on device")
-    start(scheduler, ours(folder, skip=1, count=1))
+    run(scheduler, *[Mode.DECODE] * 3)
+    start(scheduler, ours(folder, skip=2, count=1))
 
-    assert run(scheduler, *[Mode.DECODE] * 4) == ["tokens"] * 4
+    assert scheduler.part.profiler_start_forward_ct == 6
+    assert run(scheduler, *[Mode.DECODE] * 5) == ["tokens"] * 5
     assert "No space left on device" in _guard.last_why
     assert (scheduler.part.profile_in_progress, scheduler.part.met) == (False, 1)
 
@@ -195,6 +198,7 @@ def test_ranks_that_disagree_meet_at_the_stop(ranks, folder):
     ranks[1].part.refusal = RuntimeError("busy")
 
     begun = [start(rank, folder).success for rank in ranks]
+    assert ranks[1].part.torch_profiler_output_dir == folder
     for rank in ranks:
         run(rank, Mode.EXTEND, Mode.DECODE)
     stopped = [stop(rank).success for rank in ranks]
@@ -243,6 +247,25 @@ def test_stages_do_not_meet(scheduler, folder, what):
     assert start(scheduler, folder, num_steps=1).success
 
 
+@pytest.mark.parametrize(("ranks", "is_alone"), [(None, True), (1, True), (2, False)])
+def test_a_rank_knows_whether_others_wait_for_it(monkeypatch, ranks, is_alone):
+    """By the group in which they meet, where there is one."""
+    distributed = SimpleNamespace(get_world_size=lambda group: group)
+    monkeypatch.setattr(sys.modules["torch"], "distributed", distributed, raising=False)
+
+    assert _guard._is_alone(SimpleNamespace(dp_tp_cpu_group=ranks)) is is_alone
+
+
+@pytest.mark.parametrize("said", [{}, {"profile_in_progress": True, "profile_by_stage": True}])
+def test_what_runs_or_is_not_there_is_not_disarmed(said):
+    """A session of stages goes on; a part without stages gets none."""
+    part = SimpleNamespace(**said)
+
+    _guard._disarm(part)
+
+    assert vars(part) == said
+
+
 BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is over"
 
 
@@ -274,6 +297,7 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(scheduler, folder
     """Two torch profilers in one scheduler would end it."""
     start(scheduler, folder, **words)
 
+    assert order(scheduler, "end")["state"] == "not chosen"
     answer = order(scheduler, "begin")
     stop(scheduler)
 

@@ -37,9 +37,13 @@ def test_it_hooks_the_profiler_and_the_state():
     }
 
 
-def test_it_watches_requests_in_a_process_that_serves(monkeypatch):
-    """SGLang's main process has no parent; there, orders pass through the manager."""
-    monkeypatch.setattr(inside.multiprocessing, "parent_process", lambda: None)
+@pytest.mark.parametrize("is_child", [False, True])
+def test_it_watches_requests_in_a_process_that_serves(monkeypatch, is_child):
+    """SGLang's main process has no parent, or the manager is loaded; there, orders pass it."""
+    if is_child:
+        monkeypatch.setitem(sys.modules, inside._MANAGER.rpartition(".")[0], ModuleType("m"))
+    else:
+        monkeypatch.setattr(inside.multiprocessing, "parent_process", lambda: None)
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
     hooks.clear()
 

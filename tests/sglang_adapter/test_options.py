@@ -10,7 +10,7 @@ from rlprof_engine.iterations import Iterations
 from rlprof_sglang import SglangOptions
 from rlprof_sglang._facts import Facts
 from rlprof_sglang._request import Request
-from rlprof_sglang._ways import unasked, way
+from rlprof_sglang._ways import sleepless, unasked, way
 from rlprof_sglang._words import SWITCH
 
 STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
@@ -91,7 +91,12 @@ def test_verls_options_are_asked_of_sglang(row):
     count = steps and steps.count
     assert fields == plain | sent | ({"num_steps": count} if count else {})
     assert options.chosen({}) == steps
-    assert [*options.foreign({})] == ([told] if told else [])
+    found = options.foreign({})
+    assert [*found] == ([told] if told else [])
+    count = f", count: {steps.count}" if steps and steps.count else ""
+    assert not told.startswith("step") or f"{{skip: {steps.skip}{count}}}" in found[told]
+    per_stage = request.applied.get("iterations", {}).get("of") == "each stage"
+    assert per_stage is ("profile_by_stage" in sent)
     assert "contents: flops" not in request.unsupported
 
 
@@ -102,6 +107,48 @@ def test_flops_that_the_tool_torch_is_asked_for_are_unsupported():
     request.fields(Path("/traces"), rlprof.Window(7, 8), rlprof.Target("rollout"))
 
     assert [*request.unsupported] == ["contents: flops"]
+
+
+GPU, MEM = "activities: GPU", "activities: MEM"
+
+
+@pytest.mark.parametrize(
+    ("device", "options", "found", "told"),
+    [
+        ("cpu", {}, ["CPU"], []),
+        ("cpu", {"contents": ("cuda",)}, ["CPU"], [GPU]),
+        ("cpu", {"activities": ("CPU", "GPU")}, ["CPU"], [GPU]),
+        ("cpu", {"activities": ("CPU", "MEM")}, ["CPU"], [MEM]),
+        ("cuda", {"activities": ("GPU", "MEM")}, ["GPU", "MEM"], []),
+        ("cpu", {"activities": ("MEM",)}, "MEM cannot be recorded on cpu", []),
+        ("", {"activities": ("MEM",)}, "MEM cannot be recorded on an unknown device", []),
+    ],
+)
+def test_what_a_device_cannot_record_is_left_out_or_refused(device, options, found, told):
+    """Torch would assert, and the scheduler would end."""
+    request = Request(SglangOptions(**options), Facts("Engine", device=device), {})
+
+    if isinstance(found, str):
+        with pytest.raises(rlprof.CaptureError, match=found):
+            request.activities()
+        return
+    assert [*request.activities()] == found
+    assert [*request.unsupported] == told
+
+
+@pytest.mark.parametrize(("sleeps", "is_told"), [(None, False), (True, False), (False, True)])
+def test_idle_schedulers_that_spin_are_reported(sleeps, is_told):
+    """With stacks they would fill a trace."""
+    assert bool(sleepless(SimpleNamespace(facts=Facts("Engine", sleeps=sleeps)))) is is_told
+
+
+@pytest.mark.parametrize(("version", "named"), [("9.1", "release 9.1"), ("", "of this engine")])
+def test_what_a_release_lacks_is_named(version, named):
+    """Our code in the schedulers did not find it."""
+    facts = Facts("Engine", version=version, lacks=("Scheduler.run_batch",))
+
+    with pytest.raises(rlprof.CaptureError, match=f"no Scheduler.run_batch: .*{named}"):
+        way(SglangOptions(way="worker"), SimpleNamespace(facts=facts), {"torch": {}})
 
 
 @pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])

@@ -13,8 +13,6 @@ from rlprof import CaptureError
 from rlprof_sglang._engine import reach
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.slow
-
 
 async def _answer():
     return "answered"
@@ -75,6 +73,7 @@ def test_the_loop_stays_as_it_is(handle):
     assert str(inspect.signature(handle.generate)) == "(seconds)"
 
 
+@pytest.mark.slow
 def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
     """A hook of one runs the loop: a call of the other waits for it."""
     other = Asked()
@@ -105,6 +104,7 @@ def test_a_task_that_runs_during_a_hook_may_call_the_engine(handle):
     assert ["running" in one for one in seen] == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["a method", "a stream"])
 def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, how):
     """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
@@ -126,6 +126,7 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
 
 
 # failures.md: sglang-loop
+@pytest.mark.slow
 def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
     """A window is refused from then on; what ends one is served when that thread runs the loop."""
     engine, over, heard, refused, ended = reach(handle), threading.Event(), [], 0, 0
@@ -147,6 +148,7 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
     assert (refused, ended, set(heard)) == (50, 50, {"tokens"})
 
 
+@pytest.mark.slow
 def test_a_hook_gives_up_soon_where_only_a_stranger_may_run_the_loop(handle):
     """A step does not wait for a thread that may never come."""
     engine = reach(handle)
@@ -177,6 +179,7 @@ def test_a_hook_is_not_behind_a_long_call(handle):
         handle.loop.call_soon_threadsafe(over.set)
 
 
+@pytest.mark.slow
 def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
     """Whoever ran it was there for a moment; a step does not wait for them to come again."""
     engine = reach(handle)
@@ -185,6 +188,7 @@ def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
         assert engine.drive(asyncio.sleep(0.5, "slept"), 60) == "slept"
 
 
+@pytest.mark.slow
 def test_a_call_does_not_wait_for_a_hook_that_takes_long(handle):
     """It runs the loop in our place, and serves the hook."""
     engine, over = reach(handle), asyncio.Event()
@@ -196,6 +200,7 @@ def test_a_call_does_not_wait_for_a_hook_that_takes_long(handle):
         handle.loop.call_soon_threadsafe(over.set)
 
 
+@pytest.mark.slow
 def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
     """Nobody waits for a turn of somebody else's: the engine says what it says to that."""
     reach(handle)

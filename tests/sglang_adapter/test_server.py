@@ -5,7 +5,7 @@ import pytest
 from rlprof_sglang._server import _is_here
 from tests.engine_parts.lab import notes, serving, states
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
+pytestmark = pytest.mark.usefixtures("modules")
 
 
 @pytest.fixture(name="server")
@@ -27,6 +27,7 @@ def _server(request, monkeypatch):
 
 
 # failures.md: sglang-traces
+@pytest.mark.slow
 def test_a_server_is_asked_for_what_is_light(lab, server):
     """In each window anew; its frontend is elsewhere, which is said."""
     run = lab.train(server.address, steps=(1, 2))
@@ -40,6 +41,7 @@ def test_a_server_is_asked_for_what_is_light(lab, server):
 
 
 # failures.md: sglang-key
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["hunter2"], indirect=True)
 @pytest.mark.parametrize(
     ("given", "why"),
@@ -60,6 +62,7 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, why, caplog):
 
 
 # failures.md: sglang-refused
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "why"),
     [(404, "is not there; is it an SGLang server?"), (500, "refused; the server's log says why")],
@@ -77,6 +80,7 @@ def test_a_server_that_refuses_spoils_its_own_window(lab, server, code, why):
 
 
 # failures.md: sglang-key
+@pytest.mark.slow
 def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
     """What it would write there cannot be tried from here, nor fetched: nothing is asked."""
     monkeypatch.setattr("rlprof_sglang._server._is_here", lambda _: False)

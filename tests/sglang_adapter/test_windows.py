@@ -1,23 +1,26 @@
 """Windows of an engine like SGLang's: what is asked, what is answered, and what is left."""
 
+import asyncio
 import gzip
 import json
 from types import SimpleNamespace
 
+import attrs
 import pytest
 
-from rlprof import CaptureError
+from rlprof import CaptureError, Target, Window
 from rlprof_engine import requests
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.recording import IDLE
-from rlprof_sglang import Sglang, _guard
+from rlprof_sglang import Sglang, SglangOptions, _guard, _native
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
-from rlprof_sglang._native import FILES
-from tests.engine_parts.lab import Driven, orders
+from rlprof_sglang._native import FILES, Native
+from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
 from tests.fakes.sglang_engines import STOP, engine
 
 pytestmark = pytest.mark.usefixtures("inside")
+WINDOW = Window(7, 8, "rollout")
 
 
 @pytest.fixture(name="driven")
@@ -76,9 +79,6 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
     )
 
 
-NATIVE = [("start_profile", "idle"), ("start_profile", "running"), ("stop_profile", "running")]
-
-
 def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
     """Each scheduler leaves a trace, and says how many steps it ran."""
     one = driven(engine(tp=2), way="native", profiler_dir=str(tmp_path / "traces"))
@@ -103,7 +103,7 @@ def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
         ("stop_profile", RuntimeError("not in progress"), "", ""),
     ],
 )
-def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, hook, exc, why, later):
+def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, *, hook, exc, why, later):
     """A stop that failed leaves the state unknown, so that its schedulers are left alone."""
     one = driven(way="native", profiler_dir=str(tmp_path / "traces"))
     asked = driven.handle.tokenizer_manager
@@ -141,3 +141,225 @@ def test_a_session_that_runs_there_is_left_unless_its_run_is_gone(driven, monkey
         return
     with pytest.raises(CaptureError, match="somebody else is profiling this engine"):
         one.call("start")
+
+
+@pytest.fixture(name="exported")
+def _exported(driven):
+    """Return a function that exports a window with those notes and files; by what they are of."""
+    one = driven(iterations=Iterations(count=5))
+    (one.folder / FILES).mkdir()
+
+    def exported(*names, way="native", ended=(), facts=None, **more):
+        notes = {"way": way, "answers": {"ended": ended}, "facts": facts or {}, **more}
+        (one.folder / "sglang.json").write_text(json.dumps(notes))
+        for name in names:
+            text = kineto([(1_700_000_000_000_000_000, "step[DECODE bs=1]")], 4000, 0)
+            (one.folder / FILES / f"gs7{name}.trace.json").write_bytes(text)
+        return {it.part or "summary": it for it in one.call("export")}
+
+    exported.folder, exported.out = one.folder, one.out
+    return exported
+
+
+def layout(tp=1, pp=1, dp=1, **more):
+    facts = Facts("Engine", tp=tp, pp=pp, dp=dp, has_layout=True, **more)
+    return {**attrs.asdict(facts), "workers": facts.workers}
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "part", "where"),
+    [
+        ("-TP-1-DP-1-PP-2-EP-3", layout(2, 3, 2), "worker 11", {"tp": 1, "dp": 1, "pp": 2}),
+        ("-TP-1-DP-1-PP-2", layout(2, 3, 2, has_dp_attention=True), "worker 5",
+         {"tp": 1, "dp": 1, "pp": 2}),
+        ("-TP-1-DECODE", {}, "worker 1 decode", {"tp": 1}),
+        ("", {}, "worker", {}),
+    ],
+)  # fmt: skip
+def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
+    """By the ranks in its name, and by what is known of the engine."""
+    made = exported(name, facts=facts)[part]
+
+    text = json.loads(gzip.decompress((exported.out / made.path).read_bytes()))
+    assert text["rlprof"]["target"]["coordinates"] == where
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "note", "status"),
+    [
+        (["-TP-0"], {"facts": layout(2)}, "1 of 2 schedulers left no trace in /f: its log",
+         "partial"),
+        (["-TP-0"], {"facts": layout(2), "lost": "no answer"}, "in /f: no answer", "partial"),
+        (["-TP-0"], {"facts": layout(2), "by_stage": True}, "/f: a stage that never", "partial"),
+        (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {"0": 3}}, "iterations.skip had run",
+         "partial"),
+        (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {}}, "/f: its log", "partial"),
+        (["-TP-0"], {"facts": layout(2, nodes=3)}, "of this host; the other 2 have", "partial"),
+        ([], {"facts": layout(2, 3), "ran": {"0": 0}}, f"worker 0: {IDLE}", "whole"),
+        ([], {"facts": layout(2, has_dp_attention=True), "ran": {"0": 0}}, "1 of 2", "partial"),
+        (["-TP-0-DP-1"], {"facts": layout(dp=2), "ran": {"0": 0, "1": 0}}, f"worker 0: {IDLE}",
+         "whole"),
+        (["-TP-0-DP-0"], {"facts": layout(dp=3), "ran": {"1": 0}}, "1 of 3 schedulers", "partial"),
+        (["-TP-0-EXTEND"], {"by_stage": True}, "1 of 2 stages were recorded", "whole"),
+        (["-TP-0"], {}, "worker 0: 1 of the 5 engine steps", "whole"),
+        (["-TP-0-EXTEND"], {}, "worker 0, prefill: 1 of the 5", "whole"),
+        ([], {"way": "worker", "ended": [{"state": "ended", "worker": 0, "iterations": 3}]},
+         "worker 0: 3 of the 5 engine steps", "whole"),
+        (["-TP-0"], {"merged": True}, "SGLang left no merged file", "partial"),
+        (["-TP-0"], {"whys": ["worker 0: no disk"]}, "worker 0: no disk", "partial"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_said(exported, names, more, note, status):
+    """With the reason, where it is known; who ran no step was idle."""
+    summary = exported(*names, **{"folder": "/f", **more})["summary"]
+
+    assert note in summary.note
+    assert summary.status == status
+    assert ("stages were recorded" in summary.note) is more.get("by_stage", False)
+
+
+def test_stages_that_all_came_are_not_missed(exported):
+    """Each scheduler has two; one of them that was seen was not idle."""
+    made = exported("-TP-0-EXTEND", "-TP-0-DECODE", by_stage=True, ran={"0": 0}, facts=layout())
+
+    assert made["summary"].status == "whole"
+    assert "stages were" not in made["summary"].note
+    assert IDLE not in made["summary"].note
+
+
+@pytest.mark.parametrize(
+    ("dp", "answer", "is_told"),
+    [(1, {"state": "ended", "iterations": 0}, True), (1, {"state": "idle", "why": IDLE}, True),
+     (1, {"state": "idle", "why": "by skip"}, False),
+     (1, {"state": "ended", "iterations": 2}, False),
+     (2, {"state": "ended", "iterations": 0}, False)],
+)  # fmt: skip
+def test_requests_without_a_step_are_told(exported, dp, answer, is_told):
+    """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
+    lines = [{"id": "a", "left": None, "first_token_ts": 12.0}]
+    requests.write(exported.folder, requests.text_of(10.0, 20.0, lines))
+
+    summary = exported(way="worker", ended=[answer], facts=layout(dp=dp))["summary"]
+
+    assert ("no engine step was seen" in summary.note) is is_told
+
+
+def test_what_was_launched_is_read_from_its_arguments():
+    """Sizes that are none count as one; what is not said is not known."""
+    said = {"version": "0.5.23", "tp_size": 2, "pp_size": 0, "dp_size": "x", "attn_dp_size": 2,
+            "nnodes": 3, "device": "cuda", "sleep_on_idle": False, "enable_metrics": True}  # fmt: skip
+
+    assert of_arguments(said) == Facts(
+        "http", "0.5.23", 2, nodes=3, has_dp_attention=True, has_layout=True, device="cuda",
+        sleeps=False, has_metrics=True,
+    )  # fmt: skip
+    assert of_arguments({"version": None, "device": None}) == Facts("http")
+    assert of_arguments({"enable_dp_attention": True}).has_dp_attention
+    assert Facts("x", tp=2, pp=3, dp=5).workers == 30
+    assert Facts("x", tp=2, pp=3, dp=5, has_dp_attention=True).workers == 6
+    assert seen(SimpleNamespace()) == Facts("SimpleNamespace", version="0.5.23")
+
+
+@pytest.mark.parametrize(
+    ("states", "is_inside", "lacks"),
+    [([{"rlprof": {"device": "npu"}}], True, ()), ([], False, ()),
+     ([{"rlprof": {}}, {}], False, ()),
+     ([{"rlprof": {"lacks": ["b", "a"]}}], False, ("a", "b")), (["odd"], False, ()),
+     ([{"rlprof": {"error": "x"}}], False, ())],
+)  # fmt: skip
+def test_our_code_is_in_all_schedulers_or_in_none(states, is_inside, lacks):
+    """The first of each replica says so, and what it did not find."""
+    found = looked_inside(Facts("x"), states)
+
+    assert (found.is_inside, found.lacks) == (is_inside, lacks)
+    assert found.device == ("npu" if is_inside else "")
+    assert looked_inside(Facts("x", device="cpu"), states).device == "cpu"
+
+
+def native(kind="Engine", *, is_local=True, version="", **facts):
+    """Make a window of SGLang's profiler, of an engine that only notes what it is asked."""
+    asked = SimpleNamespace(facts=Facts(kind, version=version, **facts), is_local=is_local, stops=0)
+
+    async def stop():
+        asked.stops += 1
+
+    asked.stop = stop
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_local", "is_named", "mode"),
+    [("Engine", True, False, 0), ("http", True, False, 0o777), ("http", False, True, 0o777),
+     ("http", False, False, None)],
+)  # fmt: skip
+def test_a_folder_is_made_where_the_engine_can_write(tmp_path, kind, is_local, is_named, mode):
+    """A server may run as another user; on another host, it has to be named."""
+    options = SglangOptions(profiler_dir=str(tmp_path) if is_named else None)
+    one = Native(native(kind, is_local=is_local), options, {})
+
+    if mode is None:
+        with pytest.raises(CaptureError, match="name a folder that both can see"):
+            one._made(tmp_path, WINDOW, "run-1")
+        return
+    assert (one._made(tmp_path, WINDOW, "run-1").stat().st_mode & 0o777 == 0o777) is bool(mode)
+
+
+@pytest.mark.parametrize(
+    ("version", "named"), [("9.1", "SGLang 9.1 over"), ("", "unknown release")]
+)
+def test_stages_are_not_asked_for_without_our_guard(version, named):
+    """SGLang would overwrite the memory of its schedulers."""
+    options = SglangOptions(by_stage=True, iterations=Iterations(2))
+
+    with pytest.raises(CaptureError, match=named):
+        Native(native(version=version), options, {})._check()
+    Native(native(is_inside=True), options, {})._check()
+
+
+@pytest.mark.parametrize(
+    ("pp", "nodes", "there", "looks"), [(1, 1, 0, 0), (2, 2, 0, 0), (2, 1, 2, 0), (2, 1, 1, 2)]
+)
+def test_later_stages_are_waited_for(tmp_path, monkeypatch, *, pp, nodes, there, looks):
+    """They write after the stop was answered; those of another node do so there."""
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    monkeypatch.setattr(_native, "_LATE_S", 0.4)
+    monkeypatch.setattr(_native.asyncio, "sleep", sleep)
+    one = Native(native(pp=pp, nodes=nodes), SglangOptions(), {})
+    asyncio.run(one._all_are_there())
+    one.folder = tmp_path
+    for name in ["x-TP-0", "x-TP-0-PP-1"][:there]:
+        (tmp_path / f"{name}.trace.json.gz").touch()
+
+    asyncio.run(one._all_are_there())
+
+    assert len(slept) == looks
+
+
+@pytest.mark.parametrize(
+    ("exc", "stops"), [(None, 1), (RuntimeError("x"), 1), (RuntimeError("already in progress"), 0)]
+)
+def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops):
+    """It would fill the memory; somebody else's is left alone."""
+    engine_ = native()
+    one, answered = Native(engine_, SglangOptions(), {}), asyncio.Event()
+
+    async def start(_):
+        await answered.wait()
+        if exc is not None:
+            raise exc
+
+    async def main():
+        begun = asyncio.create_task(one.start(WINDOW, Target("rollout"), tmp_path, "run-1"))
+        await asyncio.sleep(0)
+        await one.stop(tmp_path / "raw")
+        answered.set()
+        await asyncio.gather(begun, return_exceptions=True)
+
+    engine_.start = start
+    asyncio.run(main())
+
+    assert (engine_.stops, one.state) == (stops, "idle")

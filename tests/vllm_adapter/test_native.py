@@ -167,7 +167,8 @@ def test_without_a_prefix_new_files_and_tables_are_ours():
 
 @pytest.mark.parametrize(
     ("code", "error", "why"),
-    [(404, RefusedError, "it was launched without a profiler"), (409, RefusedError, "somebody else"),
+    [(404, RefusedError, "it was launched without a profiler"),
+     (409, RefusedError, "somebody else"),
      (422, RefusedError, "answered 422: no"), (500, CaptureError, "answered 500: no")],
 )  # fmt: skip
 def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):

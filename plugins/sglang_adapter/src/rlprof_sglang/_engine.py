@@ -218,8 +218,6 @@ def loop_here() -> asyncio.AbstractEventLoop | None:
 
 def _watch_its_end(handle: Any) -> None:
     """Note when an Engine is shut down, because it then answers no call."""
-    if not hasattr(handle, "__dict__") or _IS_OVER in vars(handle):
-        return
 
     def end(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         setattr(handle, _IS_OVER, True)

@@ -71,7 +71,7 @@ def _number(ranks: dict[str, int], facts: Mapping[str, Any]) -> int | None:
 def _summary(window: Exported, *, has_merged: bool) -> Artifact:
     """Write the summary: what was asked, the answers, and the missing traces."""
     notes = window.notes
-    missing, idle = _missing(notes, window.found)
+    missing, idle = _missing(window)
     if notes.get("way") == "worker":
         missing += window.unended
     if notes.get("merged") and not has_merged:
@@ -79,7 +79,7 @@ def _summary(window: Exported, *, has_merged: bool) -> Artifact:
     told = [one for one in window.ended if one["state"] == "ended" or one.get("why") == IDLE]
     missing += unseen([one.get("iterations") or 0 for one in told], window.begun)
     short = fewer(window.capture.options, _ran(window))
-    whys = notes.get("whys") or []
+    whys = notes.get("whys", [])
     return window.summary("sglang", missing, [*idle, *short, *whys], is_whole=not (missing or whys))
 
 
@@ -94,16 +94,16 @@ def _ran(window: Exported) -> list[tuple[str, int | None]]:
     ]  # fmt: skip
 
 
-def _missing(notes: Mapping[str, Any], found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+def _missing(window: Exported) -> tuple[list[str], list[str]]:
     """Name the results that are missing, and the schedulers that were idle."""
+    notes, facts, found = window.notes, window.facts, window.found
     if not notes:
         return [NOBODY_LEFT], []
-    facts = notes.get("facts") or {}
     if notes["way"] == "worker":
         return refused(notes)
-    expected = facts.get("workers") or 1
+    expected = facts.get("workers", 1)
     seen = {one["worker"] for one in found}
-    ran: dict[str, int] = notes.get("ran") or {}
+    ran: dict[str, int] = notes.get("ran", {})
     rest = [int(number) for number, count in ran.items() if not count]
     idle = [f"worker {number}: {IDLE}" for number in rest if number not in seen]
     block = 1 if facts.get("has_dp_attention") else facts.get("tp", 1) * facts.get("pp", 1)

@@ -57,7 +57,7 @@ def seen(handle: Any) -> Facts:
     """Read the facts of an Engine, a TokenizerManager, or any object with the same methods."""
     manager = getattr(handle, "tokenizer_manager", handle)
     arguments = getattr(manager, "server_args", None)
-    known = of_arguments({} if arguments is None else _resolved(arguments))
+    known = of_arguments(_resolved(arguments))
     return attrs.evolve(
         known,
         kind=type(handle).__name__,
@@ -89,7 +89,7 @@ def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
     """Add what the schedulers reported: one scheduler of each replica reports."""
     ours = [state.get(STATE) for state in states if isinstance(state, dict)]
     said = [one for one in ours if isinstance(one, dict)]
-    lacks = sorted({name for one in said for name in one.get("lacks") or ()})
+    lacks = sorted({name for one in said for name in one.get("lacks", ())})
     return attrs.evolve(
         facts,
         is_inside=bool(said)

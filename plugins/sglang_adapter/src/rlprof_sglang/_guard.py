@@ -222,13 +222,11 @@ def _stand_in(part: Any) -> None:
         _disarm(part)
         return
     part.torch_profiler, part.profile_in_progress = Absent(), True
-    usual = {"torch_profiler_output_dir": None, "profiler_activities": ["CPU"],
-             "profile_id": "none", "profile_prefix": None}  # fmt: skip
+    usual = {"torch_profiler_output_dir": Path(tempfile.gettempdir()), "profile_id": "none",
+             "profiler_activities": ["CPU"], "profile_prefix": None}  # fmt: skip
     for name, value in usual.items():
         if read(part, name) is None:
             setattr(part, name, value)
-    if part.torch_profiler_output_dir is None:
-        part.torch_profiler_output_dir = Path(tempfile.gettempdir())
 
 
 def _disarm(part: Any) -> None:

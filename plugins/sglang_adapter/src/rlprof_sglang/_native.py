@@ -77,9 +77,9 @@ class Native:
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
         """Start it."""
         self._check()
-        self.folder = self._made(below, window, run_id)
+        folder = self.folder = self._made(below, window, run_id)
         request = Request(self._options, self._engine.facts, self._torch, self._longest_s)
-        fields = request.fields(self.folder, window, target)
+        fields = request.fields(folder, window, target)
         self.applied, self.unsupported = request.applied, request.unsupported
         self.state = "unknown"  # until it is answered, or refused before it was sent
         try:
@@ -97,20 +97,19 @@ class Native:
             is_theirs = "already in progress" in str(exc)
             self.state = "idle" if is_theirs else "running"
             if self._is_given_up and not is_theirs:
-                await self._undo()
+                await self._undo(folder)
             why = "somebody else is profiling this engine" if is_theirs else f"start_profile: {exc}"
             raise CaptureError(f"sglang: {why}"[:500]) from exc
         if self._is_given_up:
-            await self._undo()
+            await self._undo(folder)
             return
         self.state = "running"
 
-    async def _undo(self) -> None:
+    async def _undo(self, folder: Path) -> None:
         """End an abandoned session, because it would fill the memory of the schedulers."""
         await self._engine.stop()
         self.state = "idle"
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _check(self) -> None:
         """Refuse what would end the schedulers, or overwrite their memory: see `_guard`."""

@@ -131,11 +131,9 @@ class SglangOptions:
         found = {}
         if self.step_start is not None or self.step_end is not None:
             name = "step_end" if self.step_start is None else "step_start"
-            asked = self._asked
-            took = "" if asked is None else _written(asked)
             found[name] = (
                 "SGLang counts forward steps since its launch; read as "
-                f"iterations: {{{took}}} of each window"
+                f"iterations: {{{_written(self._asked or Iterations())}}} of each window"
             )
         if what := self.unbounded(tool):
             found["iterations"] = f"{what} needs a number of steps; {_BOUND} is used"
