@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from rlprof import CaptureError
+from rlprof_sglang import _turns
 from rlprof_sglang._engine import reach
+from tests.engine_parts.lab import all_ended
 from tests.waiting import wait_until
 
 
@@ -209,3 +211,114 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
         handle.wait(handle.loop.create_future())
 
     assert handle.generate(0) == "tokens"
+
+
+@pytest.mark.parametrize(
+    ("attached", "own", "is_unborn"),
+    [
+        (None, None, True),
+        ("a", None, False),
+        (None, "a", True),
+        ("a", "a", False),
+        ("b", "a", True),
+    ],
+)
+def test_who_attaches_an_engine_that_nobody_has_asked_may_name_its_loop(attached, own, is_unborn):
+    """Else our first call would give it our loop for ever."""
+    asked = SimpleNamespace(start_profile=None, event_loop=None)
+    handle = SimpleNamespace(tokenizer_manager=asked, loop=own)
+
+    assert reach(handle, loop=attached)._is_unborn is is_unborn
+    asked.event_loop = "a loop"
+    assert not reach(handle)._is_unborn
+
+
+def test_a_loop_is_named_only_while_it_serves(handle):
+    """On its own thread, or where somebody runs it for good: else the engine rests."""
+    engine, bare = reach(handle), reach(SimpleNamespace(start_profile=None))
+    seen = []
+
+    async def look():
+        return engine.loop, engine.is_resting
+
+    assert (engine.loop, engine.is_resting) == (None, True)
+    assert (bare.loop, bare.is_resting) == (None, False)
+    assert asyncio.run(_gone(bare.run, seen.append, 1)) is asyncio.run(engine.run(lambda: None))
+    assert handle.loop.run_until_complete(look()) == (handle.loop, False)
+    with on_a_thread(handle, handle.loop.run_forever):
+        assert (engine.loop, engine.is_resting) == (handle.loop, False)
+        asyncio.run(engine.run(lambda: seen.append(asyncio.get_running_loop())))
+        handle.loop.call_soon_threadsafe(handle.loop.stop)
+    assert seen == [1, handle.loop]
+    other, engine._attached_on = engine._turns, None
+    assert engine._take_turns(handle.loop) is other
+    loop = asyncio.new_event_loop()
+    assert engine._take_turns(loop).loop is loop
+    loop.close()
+
+
+async def _gone(run, function, given):
+    await run(lambda: function(given))
+
+
+def test_a_hook_that_cannot_run_there_is_refused(handle, monkeypatch):
+    """It is closed, or another loop runs here, or a stranger may run the loop at any time."""
+    engine, none = reach(handle), reach(SimpleNamespace(start_profile=None))
+    monkeypatch.setattr(_turns, "_STRANGERS_S", 0.01)
+
+    async def here():
+        return engine.drive(_answer(), 1)
+
+    with pytest.raises(CaptureError, match="event loop is closed"):
+        none.drive(_answer(), 1)
+    with pytest.raises(CaptureError, match="an event loop runs on this thread"):
+        asyncio.run(here())
+    engine._turns._strangers.add(-1)
+    with pytest.raises(CaptureError, match="another thread runs the engine's event loop"):
+        engine.drive(_answer(), 60, begins=True)
+    with pytest.raises(CaptureError, match="did not answer within 60 s"):
+        engine.drive(_answer(), 60)
+    assert engine.is_late
+    engine._turns._strangers.clear()
+    assert engine.drive(_answer(), 60, begins=True) == "answered"
+    assert not engine.is_late
+    handle.loop.close()
+    with pytest.raises(CaptureError, match="event loop is closed"):
+        engine.drive(_answer(), 1)
+
+
+def test_an_engine_that_was_shut_down_is_asked_nothing_more(handle):
+    """Its loop goes on, and would answer no call; nor does one that has come to rest."""
+    engine = reach(handle)
+
+    with pytest.raises(CaptureError, match="no longer runs"):
+        asyncio.run(engine.states())
+    handle.shutdown()
+    with pytest.raises(CaptureError, match="was shut down"):
+        asyncio.run(engine.states())
+
+
+@pytest.mark.parametrize(
+    ("is_over", "loop_runs", "why"),
+    [(True, True, "died before"), (False, False, "no longer runs"), (True, False, "died before")],
+)
+def test_an_engine_that_does_not_answer_is_dead_or_rests(
+    handle, monkeypatch, is_over, loop_runs, why
+):
+    """Looked at now and then, while a call is open."""
+    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.01)
+    engine = reach(handle)
+
+    async def silence():
+        handle.tokenizer_manager.gracefully_exit = is_over
+        if not loop_runs:
+            handle.loop.stop()
+        await asyncio.Event().wait()
+
+    handle.tokenizer_manager.get_internal_state = silence
+    with on_a_thread(handle, handle.loop.run_forever):
+        with pytest.raises(CaptureError, match=why):
+            asyncio.run(engine.states())
+        if loop_runs:
+            handle.loop.call_soon_threadsafe(handle.loop.stop)
+    handle.loop.run_until_complete(all_ended())
