@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.engine_parts.lab import ANSWER, all_ended, notes, on_a_loop, opened, states, traces_of
+from tests.engine_parts.lab import ANSWER, all_ended, notes, opened, states, traces_of
 from tests.fakes.sglang_engines import engine, manager
-from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
 
@@ -18,41 +17,6 @@ SILENT = "the state of an earlier session is unknown"
 @pytest.fixture(name="handle")
 def _handle(modules):
     return engine()
-
-
-# failures.md: sglang-traces
-def test_every_scheduler_leaves_a_trace_that_knows_its_place(lab):
-    """By pipeline parallelism, which no test on a real engine has: one of each, with its place."""
-    run = lab.train(engine(tp=2, pp=2), steps=(1,))
-
-    assert states(run) == ["whole"]
-    found = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
-    assert sorted(found, key=lambda one: (one["tp"], one["pp"])) == [
-        {"tp": tp, "pp": pp} for tp in (0, 1) for pp in (0, 1)
-    ]
-
-
-# failures.md: sglang-traces
-@pytest.mark.parametrize(
-    ("layout", "there", "why"),
-    [({"pp": 2}, 2, ""),
-     ({"tp": 2, "nnodes": 2}, 1, "of this host; the other 1 have theirs")],
-    ids=["a stage that never writes", "another node"],
-)  # fmt: skip
-def test_a_trace_that_is_not_here_is_missed(lab, monkeypatch, layout, there, why):
-    """What is here is kept; how many are not is said, and what comes later is left to itself."""
-    monkeypatch.setattr("rlprof_sglang._native._LATE_S", 0.2)
-    handle = engine(**layout)
-    replica = handle.tokenizer_manager.replica
-    replica.schedulers[1].part.writes = False
-    replica.schedulers = replica.schedulers[:there]
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["partial"]
-    assert len(traces_of(run, 0)) == 1
-    assert "1 of 2 schedulers left no trace" in notes(run, 0)
-    assert why in notes(run, 0)
 
 
 # failures.md: sglang-attach
@@ -69,49 +33,6 @@ def test_what_cannot_be_recorded_is_told_what_to_attach(lab, handle, why):
 
     assert (states(run), lab.answers) == (["failed"], [ANSWER])
     assert why in notes(run, 0)
-
-
-# failures.md: sglang-refused
-@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_an_engine_that_raises_spoils_its_own_window(lab, handle, hook):
-    """The capture says what it raised; a session that may have begun is stopped."""
-    asked = handle.tokenizer_manager
-
-    def before(step):
-        asked.raises = {hook: RuntimeError("no such device")} if step == 1 else {}
-
-    run = lab.train(handle, before=before, steps=(1, 2))
-
-    assert f"{hook}: " in notes(run, 0)
-    assert "no such device" in notes(run, 0)
-    assert lab.answers == [ANSWER] * 2
-    if hook == "start_profile":
-        assert states(run) == ["failed", "whole"]
-        assert len(asked.called("stop_profile")) == 2  # it may have begun in some schedulers
-    else:  # it goes on, and a second start would be believed
-        assert states(run) == ["partial", "failed"]
-        assert SILENT in notes(run, 1)
-        assert len(asked.called("start_profile")) == 1
-
-
-# failures.md: sglang-refused
-def test_a_start_that_is_given_up_is_stopped_when_it_comes(lab):
-    """It may still take effect; nothing may go on recording after it."""
-    handle = manager()
-    with on_a_loop() as handle.event_loop:
-        gate = handle.gates["start_profile"] = threading.Event()
-
-        run = lab.train(handle, steps=(1, 2), limits={"start_timeout_s": 0.2})
-        gate.set()
-        wait_until(lambda: handle.called("stop_profile"))
-        (scheduler,) = handle.replica.schedulers
-        wait_until(lambda: not scheduler.part.profile_in_progress)
-
-    assert states(run) == ["failed", "failed"]
-    assert "start was not answered within start_timeout_s 0.2" in notes(run, 0)
-    assert len(handle.called("start_profile")) == 1
-    assert not scheduler.part.profile_in_progress
-    assert lab.answers == [ANSWER] * 2
 
 
 BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
@@ -215,22 +136,6 @@ def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
     assert ("call it once before, or name its loop" in notes(run, 0)) == (not is_named)
     assert bool(asked.calls) == is_named
     assert lab.answers == [ANSWER]
-
-
-# failures.md: sglang-harm
-def test_what_needs_cuda_is_not_asked_of_another_device(lab, handle):
-    """Beside CPU it is left out and said; alone, the window is refused."""
-    run = lab.train(handle, steps=(1,), activities=["CPU", "MEM"])
-    alone = lab.train(handle, steps=(1,), activities=["MEM"])
-
-    assert states(run) == ["whole"]
-    told = "on cpu it kills SGLang's scheduler"
-    assert run.captures[0].unsupported["activities: MEM"] == told
-    (asked,) = handle.tokenizer_manager.called("start_profile")
-    assert asked["req"].activities == ["CPU"]
-    assert states(alone) == ["failed"]
-    assert "activities: MEM cannot be recorded on cpu; add CPU" in notes(alone, 0)
-    assert handle.tokenizer_manager.replica.killed_by == ""
 
 
 # failures.md: sglang-harm

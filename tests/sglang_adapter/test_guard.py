@@ -247,6 +247,7 @@ def test_stages_do_not_meet(scheduler, folder, what):
     assert start(scheduler, folder, num_steps=1).success
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize(("ranks", "is_alone"), [(None, True), (1, True), (2, False)])
 def test_a_rank_knows_whether_others_wait_for_it(monkeypatch, ranks, is_alone):
     """By the group in which they meet, where there is one."""
@@ -256,6 +257,7 @@ def test_a_rank_knows_whether_others_wait_for_it(monkeypatch, ranks, is_alone):
     assert _guard._is_alone(SimpleNamespace(dp_tp_cpu_group=ranks)) is is_alone
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize("said", [{}, {"profile_in_progress": True, "profile_by_stage": True}])
 def test_what_runs_or_is_not_there_is_not_disarmed(said):
     """A session of stages goes on; a part without stages gets none."""

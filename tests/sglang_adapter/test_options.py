@@ -112,6 +112,7 @@ def test_flops_that_the_tool_torch_is_asked_for_are_unsupported():
 GPU, MEM = "activities: GPU", "activities: MEM"
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize(
     ("device", "options", "found", "told"),
     [

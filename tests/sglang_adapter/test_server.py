@@ -86,21 +86,6 @@ def test_a_server_that_refuses_spoils_its_own_window(lab, server, code, why):
 
 
 # failures.md: sglang-key
-@pytest.mark.slow
-def test_a_server_on_another_host_needs_a_folder_both_can_see(lab, server, monkeypatch):
-    """What it would write there cannot be tried from here, nor fetched: nothing is asked."""
-    monkeypatch.setattr("rlprof_sglang._server._is_here", lambda _: False)
-
-    nowhere = lab.train(server.address, steps=(1,), profiler_dir=None)
-    asked = len(server.posted)
-    shared = lab.train(server.address, steps=(1,))
-
-    assert "name a folder that both can see: profiler_dir" in notes(nowhere, 0)
-    assert (states(nowhere), asked) == (["failed"], 0)
-    assert states(shared) != ["failed"]
-
-
-# failures.md: sglang-key
 @pytest.mark.parametrize(
     ("host", "is_here"), [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)]
 )

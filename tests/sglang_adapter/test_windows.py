@@ -93,6 +93,7 @@ def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
     assert list((tmp_path / "traces").iterdir()) == []
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize(
     ("hook", "exc", "why", "later"),
     [
@@ -184,6 +185,7 @@ def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
     assert text["rlprof"]["target"]["coordinates"] == where
 
 
+# failures.md: sglang-traces
 @pytest.mark.parametrize(
     ("names", "more", "note", "status"),
     [
@@ -288,6 +290,7 @@ def native(kind="Engine", *, is_local=True, version="", **facts):
     return asked
 
 
+# failures.md: sglang-key
 @pytest.mark.parametrize(
     ("kind", "is_local", "is_named", "mode"),
     [("Engine", True, False, 0), ("http", True, False, 0o777), ("http", False, True, 0o777),

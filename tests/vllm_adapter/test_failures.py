@@ -15,7 +15,6 @@ from tests.engine_parts.lab import (
     all_ended,
     notes,
     on_a_loop,
-    opened,
     serving,
     states,
     traces_of,
@@ -54,17 +53,6 @@ def _lab(tmp_path):
 
 
 # failures.md: vllm-traces
-@pytest.mark.parametrize("release", [NEW, "vllm==0.13.0"])
-def test_every_worker_leaves_a_trace(lab, traces, release):
-    """Two by tensor parallelism: two traces, each with its place, by its name or its own word."""
-    run = lab.train(engine(release, directory=traces, tp=2, launched=QUIET), steps=(1,))
-
-    assert states(run) == ["whole"]
-    places = [opened(run, one)["rlprof"]["target"]["coordinates"] for one in traces_of(run, 0)]
-    assert places == [{"tp": 0, "pp": 0}, {"tp": 1, "pp": 0}]
-
-
-# failures.md: vllm-traces
 @pytest.mark.parametrize("gzipped", [False, True])
 def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
     """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
@@ -99,24 +87,6 @@ def test_a_folder_that_cannot_be_made_is_told(lab, traces):
 
     assert states(run) == ["partial"] * 3
     assert f"1 of 1 workers left no trace in {nowhere}" in notes(run, 0)
-    assert lab.answers == [ANSWER] * 3
-
-
-# failures.md: vllm-launch
-@pytest.mark.parametrize(
-    ("has_profiler", "tool", "why"),
-    [(False, (), "it is off; launch the engine with the arguments that rlprof.launch gives"),
-     (True, ["torch_memory"], "it records torch only, and cannot replace torch_memory")],
-)  # fmt: skip
-def test_an_engine_that_cannot_be_recorded_is_not_asked(lab, traces, has_profiler, tool, why):
-    """Asked, two and more workers would give every later call the answer of the one before."""
-    handle = engine(NEW, directory=traces if has_profiler else "")
-
-    run = lab.train(handle, tool=tool)
-
-    assert states(run) == ["failed"] * 3
-    assert why in notes(run, 0)
-    assert {name for name, _ in handle.calls} <= {"is_paused", "is_sleeping"}
     assert lab.answers == [ANSWER] * 3
 
 
@@ -315,31 +285,6 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, handle):
 
     assert threads == [threading.current_thread()] * 2  # and put back when the window ended
     assert type(handle.output_processor.request_states) is dict
-
-
-# failures.md: vllm-native
-def test_workers_that_were_kept_from_loading_our_plugin_are_not_told(lab, handle, monkeypatch):
-    """The frontend has it, they have not: a call that fails there would shift later answers."""
-    monkeypatch.setattr("rlprof_vllm.inside.installed", True)
-    run = lab.train(handle, steps=(1,), tool=["torch"])
-
-    assert states(run) == ["whole"]
-    assert run.captures[0].applied["way"] == "native"
-    assert [given["method"] for given in handle.called("collective_rpc")] == ["__dir__"]
-
-
-# failures.md: vllm-native
-def test_what_differs_from_the_launch_is_told(lab, handle, traces):
-    """Another number of ranks than it has workers, and another folder than it was born with."""
-    elsewhere = str(traces / "elsewhere")
-
-    run = lab.train(handle, steps=(1,), ranks=[0, 1, 2, 3], profiler_dir=elsewhere)
-
-    assert run.captures[0].unsupported == {
-        "attach: ranks": "the engine has 1 workers, and was attached with 4 ranks",
-        "profiler_dir": f"the engine was launched with {traces}",
-        "ranks": "vLLM's own profiler records all workers of an engine",
-    }
 
 
 START = {"post": {"requestBody": {"content": {}}}}

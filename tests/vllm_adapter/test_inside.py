@@ -178,6 +178,7 @@ def test_what_a_worker_has_is_watched():
 HAS_IT = {"methods": ("start_profile",)}
 
 
+# failures.md: vllm-launch
 @pytest.mark.parametrize(
     ("facts", "tools", "found"),
     [

@@ -47,6 +47,7 @@ def where(exported, artifact):
     return json.loads(text)["rlprof"]["target"]["coordinates"]
 
 
+# failures.md: vllm-traces
 def test_each_trace_is_of_its_worker(exported):
     """By its name or its own word; the frontend's is nobody's, and never idle."""
     names = ["a_rank0.1.pt.trace.json", "b_rank-5.1.pt.trace.json", "c.2.pt.trace.json"]
@@ -179,6 +180,7 @@ def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):
     assert why in str(refusal)
 
 
+# failures.md: vllm-native
 @pytest.mark.parametrize(
     ("found", "has_it"), [([[METHOD], [METHOD]], True), ([[METHOD], ["x"]], False), ([], False)]
 )
