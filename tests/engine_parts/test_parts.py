@@ -266,7 +266,7 @@ def test_sglangs_counters_are_what_its_schedulers_publish(tmp_path, monkeypatch,
     """Where a release publishes them; the requests of the frontend are always known."""
     (tmp_path / "load").write_bytes(written)
     names = ("num_running_reqs", "num_waiting_reqs", "token_usage")
-    decode = lambda data: things(**dict(zip(names, struct.unpack("<fff", data), strict=True)))  # noqa: E731
+    decode = lambda data: things(**dict(zip(names, struct.unpack_from("<fff", data), strict=True)))  # noqa: E731
     manager = {"rid_to_state": {"a": 1}, "load_snapshot_reader": {"path": str(tmp_path / "load")}}
     unknown = {**manager, "load_snapshot_reader": {"path": None}}
     handle, alone = things(tokenizer_manager=manager), {"requests_in_flight": 1}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rlprof_engine.requests import FILE, trace_events
+from rlprof_sglang import _frontend as serving
 from rlprof_sglang._requests import Requests
 
 
@@ -99,3 +100,31 @@ def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
     assert parts["queued"]["dur"] == pytest.approx(250_000, abs=2000)
     assert parts["prefill"]["dur"] == pytest.approx(375_000, abs=2000)
     assert parts["queued"]["ts"] == parts["request one"]["ts"]
+
+
+def test_a_servers_own_process_watches_requests(monkeypatch):
+    """While our order is open; its answer lies beside the first state, and not for ever."""
+    manager, asked = SimpleNamespace(rid_to_state={"a": SimpleNamespace()}), []
+
+    async def original(*given):
+        asked.append(given)
+        return [{}, {}]
+
+    def order(verb):
+        order = json.dumps({"verb": verb, "run": "r", "window": "w"})
+        said = json.dumps({"order": order, "requests": True})
+        request = SimpleNamespace(output_dir=f"rlprof:{said}" if verb else None)
+        first = asyncio.run(serving.start_profile(original, manager, request))
+        assert first == [{}, {}]
+        states = asyncio.run(serving.get_internal_state(original, manager))
+        assert states[1] == {}
+        return json.loads(states[0].get("rlprof_frontend", "null"))
+
+    monkeypatch.setattr(serving, "_answer", (0.0, ""))
+    assert order("") is None
+    assert order("begin")["unsupported"].keys() == {"requests: queued, prefill"}
+    assert '"id": "a"' in order("end")["requests"]
+    monkeypatch.setattr(serving, "_answer", (1.0, "late"))
+    assert order("") is None
+    asyncio.run(serving.start_profile(original, manager))
+    assert asked[-1] == (manager,)

@@ -1,15 +1,10 @@
 """A server of SGLang's: what it is asked, and what becomes of its refusals, which say nothing."""
 
-import asyncio
-import json
-from types import SimpleNamespace
-
 import pytest
 
 from rlprof import CaptureError
-from rlprof_sglang import Sglang, _frontend
 from rlprof_sglang._server import RefusedError, Server, UnsaidError, _is_here
-from tests.engine_parts.lab import Driven, notes, serving, states
+from tests.engine_parts.lab import notes, serving, states
 
 pytestmark = pytest.mark.usefixtures("modules")
 
@@ -94,6 +89,7 @@ def test_a_host_is_known_to_be_this_one(host, is_here):
     assert _is_here(f"http://{host}:30000") is is_here
 
 
+# failures.md: sglang-refused
 @pytest.mark.parametrize(
     ("key", "code", "error", "why"),
     [("", 401, RefusedError, "asks for the server's key"), ("k", 403, RefusedError, "a key other"),
@@ -107,77 +103,3 @@ def test_a_refusal_says_what_the_server_did(key, code, error, why):
     assert type(refusal) is error
     assert why in str(refusal)
     assert "http://a:1/start_profile" in str(refusal)
-
-
-@pytest.mark.parametrize("is_resting", [False, True])
-def test_a_server_passes_orders_on(monkeypatch, tmp_path, is_resting):
-    """Its own process answers, too, beside the first scheduler, with the requests of the window."""
-    sent, state = [], {"device": "cpu", "number": 0}
-
-    async def ask(_, verb, path, body=None, missing=None):
-        if path == "/server_info":
-            own = {"rlprof_frontend": json.dumps(MINE)} if sent else {}
-            return {"tp_size": 1, "internal_states": [{"rlprof": state, **own}]}
-        sent.append(json.loads(body["output_dir"].removeprefix("rlprof:")))
-        verb = json.loads(sent[-1]["order"])["verb"]
-        words = {"prepare": "ready", "begin": "recording", "end": "ended"}
-        state["answer"] = json.dumps({"state": words[verb], "worker": 0, "why": ""})
-        return None
-
-    monkeypatch.setattr("rlprof_engine.http.Http.ask", ask)
-    one = Driven(monkeypatch, tmp_path, Sglang, "http://127.0.0.1:1", requests=not is_resting)
-
-    found = one.record(lambda: None)
-
-    assert [it["requests"] for it in sent] == [not is_resting] * 3
-    assert found.said.applied == {"way": "worker", "workers": [0]}
-    assert found.said.unsupported == {}
-    assert (found.ready.runs_on(), found.ready.loop()) == ("process", None)
-    assert (one.folder / "requests.jsonl").exists() is not is_resting
-    assert found.made["_sglang.json"].status == "whole"
-
-
-MINE = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}
-
-
-def test_a_server_that_says_nothing_has_no_schedulers_of_ours(monkeypatch):
-    """Neither a list of states, nor anything else that can be read."""
-    said = [{"internal_states": None}, "text"]
-
-    async def ask(*_, **__):
-        return said[0]
-
-    monkeypatch.setattr("rlprof_engine.http.Http.ask", ask)
-    for _ in said[:]:
-        server = Server("http://a:1", "")
-        asyncio.run(server.look())
-        assert (server.facts.is_inside, asyncio.run(server.states())) == (False, [])
-        said.pop(0)
-
-
-def test_a_servers_own_process_watches_requests(monkeypatch):
-    """While our order is open; its answer lies beside the first state, and not for ever."""
-    manager, asked = SimpleNamespace(rid_to_state={"a": SimpleNamespace()}), []
-
-    async def original(*given):
-        asked.append(given)
-        return [{}, {}]
-
-    def order(verb):
-        order = json.dumps({"verb": verb, "run": "r", "window": "w"})
-        said = json.dumps({"order": order, "requests": True})
-        request = SimpleNamespace(output_dir=f"rlprof:{said}" if verb else None)
-        first = asyncio.run(_frontend.start_profile(original, manager, request))
-        assert first == [{}, {}]
-        states = asyncio.run(_frontend.get_internal_state(original, manager))
-        assert states[1] == {}
-        return json.loads(states[0].get("rlprof_frontend", "null"))
-
-    monkeypatch.setattr(_frontend, "_answer", (0.0, ""))
-    assert order("") is None
-    assert order("begin")["unsupported"].keys() == {"requests: queued, prefill"}
-    assert '"id": "a"' in order("end")["requests"]
-    monkeypatch.setattr(_frontend, "_answer", (1.0, "late"))
-    assert order("") is None
-    asyncio.run(_frontend.start_profile(original, manager))
-    assert asked[-1] == (manager,)

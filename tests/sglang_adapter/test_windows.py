@@ -15,6 +15,7 @@ from rlprof_engine.recording import IDLE
 from rlprof_sglang import Sglang, SglangOptions, _guard, _native
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
 from rlprof_sglang._native import FILES, Native
+from rlprof_sglang._server import Server
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
 from tests.fakes.sglang_engines import STOP, engine
@@ -367,3 +368,49 @@ def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops)
     asyncio.run(main())
 
     assert (engine_.stops, one.state) == (stops, "idle")
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
+    """Its own process answers, too, beside the first scheduler, with the requests of the window."""
+    sent, state = [], {"device": "cpu", "number": 0}
+
+    async def ask(_, verb, path, body=None, missing=None):
+        if path == "/server_info":
+            own = {"rlprof_frontend": json.dumps(MINE)} if sent else {}
+            return {"tp_size": 1, "internal_states": [{"rlprof": state, **own}]}
+        sent.append(json.loads(body["output_dir"].removeprefix("rlprof:")))
+        verb = json.loads(sent[-1]["order"])["verb"]
+        words = {"prepare": "ready", "begin": "recording", "end": "ended"}
+        state["answer"] = json.dumps({"state": words[verb], "worker": 0, "why": ""})
+        return None
+
+    monkeypatch.setattr("rlprof_engine.http.Http.ask", ask)
+    one = Driven(monkeypatch, tmp_path, Sglang, "http://127.0.0.1:1", requests=asks)
+
+    found = one.record(lambda: None)
+
+    assert [it["requests"] for it in sent] == [asks] * 3
+    assert found.said.applied == {"way": "worker", "workers": [0]}
+    assert found.said.unsupported == {}
+    assert (found.ready.runs_on(), found.ready.loop()) == ("process", None)
+    assert (one.folder / "requests.jsonl").exists() is asks
+    assert found.made["_sglang.json"].status == "whole"
+
+
+MINE = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}
+
+
+def test_a_server_that_says_nothing_has_no_schedulers_of_ours(monkeypatch):
+    """Neither a list of states, nor anything else that can be read."""
+    said = [{"internal_states": None}, "text"]
+
+    async def ask(*_, **__):
+        return said[0]
+
+    monkeypatch.setattr("rlprof_engine.http.Http.ask", ask)
+    for _ in said[:]:
+        server = Server("http://a:1", "")
+        asyncio.run(server.look())
+        assert (server.facts.is_inside, asyncio.run(server.states())) == (False, [])
+        said.pop(0)
