@@ -6,7 +6,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_npu import Npu
 from rlprof_npu._library import experimental
-from rlprof_npu._options import NpuOptions
+from rlprof_npu._options import NpuOptions, conflicts
 
 
 def asked(options):
@@ -50,6 +50,10 @@ def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
         ({"aic_metrics": "Memory"}, "aic_metrics Memory is recorded from level 1 on"),
         ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]}, "exclude each other"),
         ({"op_attr": True}, "op_attr is written into a db only"),
+        ({"op_attr": True, "export_type": ["db"], "level": "none"}, "not recorded at level none"),
+        ({"level": "none", "mstx": False}, "level none records marks alone"),
+        ({"mstx": False, "mstx_domain_exclude": ["b"]}, "mstx is off, so it has no domains"),
+        ({"contents": ["npu"], "gc_detect_threshold": 1.0}, "records gc_detect_threshold"),
     ],
 )  # fmt: skip
 def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
@@ -57,6 +61,18 @@ def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
     (told,) = asked(options)
 
     assert fault in told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"level": "none"}, {"mstx": False}, {"mstx_domain_include": ("a",)}, {"contents": ("cpu",)},
+     {"op_attr": True, "export_type": ("db",)}, {"contents": ("npu",)},
+     {"contents": ("cpu", "stack"), "gc_detect_threshold": 1.0},
+     {"contents": ("npu",), "level": "2", "aic_metrics": "Memory", "l2_cache": True}],
+)  # fmt: skip
+def test_what_can_be_had_together_is_not_refused(options):
+    """Each alone, or with what it needs."""
+    assert conflicts(NpuOptions(**options)) == []
 
 
 def test_it_is_not_asked_for_together_with_another_reader_of_kineto():

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 _NONE = msgspec.UNSET
 _ENCODE = msgspec.json.Encoder().encode
-_READ_US = 9 * 10**12
+_READ_US = 9_000_000_000_000
 """Below it a double holds a time in microseconds to the nanosecond."""
-_WRITTEN_US = 4 * 10**12
+_WRITTEN_US = 4_000_000_000_000
 """Below it the shortest text of such a double has these three digits, and no others."""
-_LATEST_US = 4 * 10**15
+_LATEST_US = 4_000_000_000_000_000
 """Times up to this, in 2096, can be moved in 64 bits."""
-_LONGEST_NS = 4 * 10**18
+_LONGEST_NS = 4_000_000_000_000_000_000
 _READ = 1 << 16
 """Bytes of a member that is still decoded."""
 

@@ -38,7 +38,7 @@ _EVENT = re.compile(
     rb'(?P<us>\d{1,16})\.\d{3}(?P<end>,\s{1,9}|(?=\n))(?:"dur": )?',
     re.DOTALL,
 )
-_LATEST_US = 9 * 10**15
+_LATEST_US = 9_000_000_000_000_000
 """Below it, nanoseconds have 63 bits."""
 _LINE = re.compile(rb"\n(    \".*)?")
 _PLACES = 0x0706050403020100

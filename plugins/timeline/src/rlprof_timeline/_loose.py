@@ -39,7 +39,7 @@ _RANKS = 10**7
 """More are none."""
 _EXACT_NS = 1 << 53
 """Perfetto reads times as doubles, which hold the nanoseconds of 104 days."""
-_DAY_NS = 86_400 * 10**9
+_DAY_NS = 86_400_000_000_000
 _TOLD = 20
 """Guesses that are printed one by one."""
 

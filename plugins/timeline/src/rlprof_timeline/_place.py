@@ -39,7 +39,7 @@ _OF_A_NAME = 128
 _OF_ALL_GROUPS = 1024
 """At most this many of a name are examined, in all groups."""
 _NAMES = 4096
-_LONGEST_NS = 86_400 * 10**9
+_LONGEST_NS = 86_400_000_000_000
 
 
 @attrs.define(eq=False)
