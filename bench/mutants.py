@@ -171,7 +171,7 @@ def _survives(copy: Path, mutant: Mutant) -> bool:
 
 
 def _put(file: Path, text: bytes) -> None:
-    """Write *file*, later than ever before: Python tells bytecode's age in whole seconds."""
+    """Write *file* with a time that it never had: bytecode is known by seconds and size alone."""
     file.write_bytes(text)
     later = next(_times)
     os.utime(file, (later, later))
