@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import attrs
@@ -47,6 +48,7 @@ WAYS = {
     "attached": Way(attached=2),
     "attach_killed": Way(attached=100, is_killed=True),
 }
+_ATTACHED = tuple(way for way, one in WAYS.items() if one.attached)
 _ALIKE = (
     "actor_rollout_ref.rollout.enable_prefix_caching=false",
     "actor_rollout_ref.rollout.max_num_seqs=1",  # a batch is computed in another order than one
@@ -85,7 +87,7 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
         "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp),
         "RAY_worker_niceness": "0",  # else its workers wait for all else on the machine
-        **chosen.variables,
+        **_way_in(way), **chosen.variables,
     }  # fmt: skip
     argv = [
         str(ROOT / "examples/verl/loop.sh"), sys.executable, str(home / "folder"),
@@ -104,6 +106,14 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
                 os.killpg(child.pid, signal.SIGKILL)
             shutil.rmtree(tmp, ignore_errors=True)
     return left(home, child.returncode, None if shell is None else shell.result())
+
+
+def _way_in(way: str) -> dict[str, str]:
+    """Return how a verl before 0.9 is started, which has neither plugins nor platforms."""
+    if not version("verl").startswith("0.8."):
+        return {}
+    main = "verl.trainer.main_ppo" if way in {"bare", *_ATTACHED} else "rlprof_verl"
+    return {"PLATFORM": "verl08", "MAIN": main}
 
 
 def left(home: Path, code: int, shell: int | None = None) -> Trained:
