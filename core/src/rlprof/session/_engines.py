@@ -39,7 +39,9 @@ class _OnALoop(Instruments):
 
     def warm_up(self, uses: Sequence[ToolUse]) -> None:
         """Make *uses* ready; on another thread if a loop runs on this one."""
-        if self.has(uses) or not is_on_a_loop():
+        found = [(self._recorders.get(use.name), use) for use in uses]
+        is_ready = all(recorder is not None and recorder.known(use) for recorder, use in found)
+        if is_ready or not is_on_a_loop():
             self.take(uses)
             return
         before = self._warming

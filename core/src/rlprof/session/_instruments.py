@@ -75,11 +75,6 @@ class Instruments:
         """Say why they cannot start yet."""
         return ""
 
-    def has(self, uses: Sequence[ToolUse]) -> bool:
-        """Whether each of *uses* has a configured recorder."""
-        found = ((self._recorders.get(use.name), use) for use in uses)
-        return all(recorder is not None and recorder.known(use) for recorder, use in found)
-
     def take(self, uses: Sequence[ToolUse]) -> None:
         """Make a configured recorder for each of *uses*."""
         from rlprof.session._recorder import Recorder  # most ranks record nothing

@@ -11,7 +11,6 @@ import contextvars
 import inspect
 import threading
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -41,9 +40,8 @@ class Link:
 
     def is_on_its_loop(self, loop: Any) -> bool:
         """Whether the calling thread is that of the engine's loop: the one given, or *loop*."""
-        with suppress(RuntimeError):  # no loop runs on this thread
-            return asyncio.get_running_loop() in (self.loop, loop)
-        return False
+        here = loop_here()
+        return here is not None and here in (self.loop, loop)
 
     def settled(self, hook: Callable[[], Any]) -> Any:
         """Call *hook*, which may be asynchronous, and return its result."""
