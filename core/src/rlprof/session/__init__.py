@@ -8,8 +8,8 @@ The files from what training calls down to what a plugin's hooks see:
   `_scope`, `_trajectory`: their context managers, and those of agent loops; `_annotate`: functions
   as phases; `_current`: the open session; `_spans`: `rlprof.span`.
 - `_engines`: the track of an attached engine; `_loops`: its handle, and event loops.
-- `_track`: one target and its windows; `_instruments`: its recorders, and the open window;
-  `_elsewhere`: members of a fleet in the place of recorders.
+- `_track`: one target and its windows; `_demands`: what rlprof-live asks of it; `_instruments`: its
+  recorders, and the open window; `_elsewhere`: members of a fleet in the place of recorders.
 - `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_lighter`: lighter
   options; `_boundary`: catches what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,27 +17,11 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand, Schedule
+    from rlprof.session._demands import Demands
     from rlprof.session._instruments import Instruments, OpenWindow
     from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
-
-
-class Demands(Protocol):
-    """The demands on one target, as rlprof-live queues them; one of them may rule a step."""
-
-    @property
-    def waiting(self) -> tuple[Demand, ...]:
-        """The demands that still need steps."""
-
-    def begin_step(self, step: int) -> tuple[Demand | None, Sequence[ToolUse]]:
-        """Return the demand that rules *step*, if there is one, and what records it."""
-
-    def end_step(self, step: int, demand: Demand) -> None:
-        """Count *step* for the *demand* that ruled it."""
-
-    def close(self) -> None:
-        """Say which demands are left, once."""
 
 
 class Track:
