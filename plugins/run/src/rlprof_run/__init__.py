@@ -6,7 +6,7 @@
 the values · `_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_place`,
 `_members`, `_offsets` what a fleet's driver says of others · `_lost` damaged span files ·
 `_lines`, `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch` what dead
-processes left, exported.
+processes left, exported · `exporterspecs` the contract of exporters.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
 of a run.
