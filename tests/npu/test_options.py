@@ -49,6 +49,7 @@ def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
          "only with the host it records stack; add cpu to contents"),
         ({"aic_metrics": "Memory"}, "aic_metrics Memory is recorded from level 1 on"),
         ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]}, "exclude each other"),
+        ({"gc_detect_threshold": 2e9}, "got 2000000000.0"),
         ({"op_attr": True}, "op_attr is written into a db only"),
         ({"op_attr": True, "export_type": ["db"], "level": "none"}, "not recorded at level none"),
         ({"level": "none", "mstx": False}, "level none records marks alone"),

@@ -10,7 +10,7 @@ import pytest
 from rlprof import Capture, Target, Window
 from rlprof_npu._cluster import join
 from rlprof_npu._raw import first_error
-from rlprof_npu._trace import finish
+from rlprof_npu._trace import finish, place_clock
 
 AT = 1_795_380_511_000_000_000
 
@@ -35,7 +35,7 @@ def test_times_are_relative_and_exact(tmp_path):
     events = [
         span("b", 1_000_123, 2.5),
         span("a", 456),
-        {"ph": "M", "name": "process_name", "pid": 1},
+        {"ph": "M", "name": "process_labels", "pid": 1, "args": {"labels": "NPU 0"}},
     ]
 
     found, trace = finished(tmp_path, events)
@@ -45,6 +45,17 @@ def test_times_are_relative_and_exact(tmp_path):
     assert [one.get("ts") for one in trace["traceEvents"]] == [1000.123, 0.456, None]
     assert [one.get("dur") for one in trace["traceEvents"]] == [2.5, 1, None]
     assert (found.events, found.dropped, found.truncated) == (3, 0, False)
+    assert trace["rlprof_counts"].items() >= {"events": 3, "device_events": 2}.items()
+    assert "text_size" not in trace["rlprof_counts"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "moved", "error"),
+    [((8, 20), 0, 12), ((100, 120), 97, 20), ((0, 5), -10, 5), ((11, 15), 0, 5), ((11, 14), 0, 4)],
+)
+def test_a_clock_is_moved_only_where_a_mark_says_so(mark, moved, error):
+    """A span of 5 ns from 10 on: it must lie within its mark, or is put in the middle of it."""
+    assert place_clock([(10, 5)], [mark])[:2] == (moved, error)
 
 
 def test_marks_move_the_clock(tmp_path):

@@ -1,12 +1,15 @@
 """What a config may say, and what a process must be born with."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
 import rlprof
 from rlprof import ConfigError
 from rlprof.config import Limits, check_config
-from rlprof_nsys import Nsys
-from rlprof_nsys._arguments import LAUNCHER, Asked
+from rlprof_nsys import Nsys, _convert
+from rlprof_nsys._arguments import DOMAIN, LAUNCHER, RANGE, Asked
 from tests.nsys.conftest import options
 
 
@@ -89,3 +92,54 @@ def test_the_launcher_stands_before_the_command():
 def test_it_is_not_asked_for_together_with_another_reader_of_cupti():
     """Both torch and nsys trace CUDA by CUPTI, of which a process has one."""
     assert Nsys.claims == {"nsys": "process", "cupti": "process"}
+
+
+NVTX = {"mode": "range", "range": "nvtx"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "has_window"),
+    [(NVTX, True), ({"mode": "range"}, False), ({"range": "nvtx", "trace": ["osrt"]}, False),
+     ({"mode": "range", "trace": ["osrt"]}, False)],
+)  # fmt: skip
+def test_nsys_waits_for_a_range_only_where_that_is_asked(asked, has_window):
+    """By the name of the range and its domain; elsewhere, nvtx need not be traced."""
+    said = rlprof.launch(config(**asked), role="actor").argv_prefix[-1]
+
+    assert Asked.read(said).window == (f"{RANGE}@{DOMAIN}" if has_window else "")
+
+
+def test_a_conversion_has_time_for_its_file(tmp_path):
+    """A minute, and ten seconds for each megabyte."""
+    with (tmp_path / "raw").open("wb") as file:
+        file.truncate(2_000_000)
+
+    assert _convert._within_s(tmp_path / "raw") == 80
+
+
+@pytest.mark.parametrize(
+    ("code", "made", "why"),
+    [(0, "raw", ""), (1, "raw", "nsys: it says"), (0, "x", "nsys: it says"),
+     (None, "raw", "nsys: did not finish in time: it says")],
+)  # fmt: skip
+def test_a_conversion_leaves_a_file_or_is_an_error(tmp_path, code, made, why):
+    """With what nsys says."""
+    (tmp_path / "raw").touch()
+    said = SimpleNamespace(code=code, sentence="it says")
+
+    with pytest.raises(_convert.ConversionError, match=f"^{why}$") if why else nullcontext():
+        _convert._see_that_it_is_there("nsys", said, tmp_path / made)
+
+
+@pytest.mark.parametrize(
+    ("noted", "found"), [("mine", "mine"), ("gone", "nsys"), ("", "nsys"), (5, "nsys")]
+)
+def test_the_nsys_that_recorded_converts_or_the_one_of_this_host(monkeypatch, noted, found):
+    """By the path in the notes of the window."""
+    asked = []
+    monkeypatch.setattr(_convert, "Program", lambda path, _: path)
+    find = lambda name: asked.append(name) or ("" if name in ("", "gone") else name)  # noqa: E731
+    monkeypatch.setattr(_convert, "find_nsys", find)
+
+    assert _convert.program_of({"nsys": noted}, "") == found
+    assert all(asked)
