@@ -35,18 +35,32 @@ CASES = {
         [Edit("srt/managers/scheduler.py", r"\bget_internal_state\b", "say_state")],
         "whole", "is not in its schedulers",
     ),
+    "the predicate renamed": (
+        [Edit(ALL, r"\b_profile_batch_predicate\b", "_count_batch")], "whole", "",
+    ),
+}  # fmt: skip
+NATIVE = {
+    "start_profile renamed": (
+        [Edit("srt/managers/*.py", r"\bstart_profile\b", "start_recording")],
+        "failed", "TokenizerManager is not an engine: it has no start_profile",
+    ),
+    "activities renamed": (
+        [Edit("srt/managers/**/*.py", r"\bactivities\b", "what")],
+        "failed", "Unexpected keyword argument 'activities'",
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES | NATIVE)
 def test_a_changed_release_is_recorded_or_says_why_not(case, drive, plugin, tmp_path):
     """Requests are answered, each window has its steps or a reason, and no session stays open."""
-    edits, state, words = CASES[case]
+    edits, state, words = (CASES | NATIVE)[case]
     package = Path(importlib.util.find_spec("sglang").origin).parent
     assert edited(package, tmp_path, edits) or not edits
 
-    path = (tmp_path, STAND_INS, plugin, ROOT)
-    driven = drive("edited", env={"PYTHONPATH": os.pathsep.join(map(str, path))}, case=case)
+    path = os.pathsep.join(map(str, (tmp_path, STAND_INS, plugin, ROOT)))
+    way = "native" if case in NATIVE else "auto"
+    driven = drive("edited", env={"PYTHONPATH": path, "WAY": way}, case=case)
 
     assert driven.told[0]["sglang"].startswith(str(tmp_path))
     assert [one["tokens"] for one in driven.told if "tokens" in one] == [[3, 4]] * 3
@@ -58,5 +72,5 @@ def test_a_changed_release_is_recorded_or_says_why_not(case, drive, plugin, tmp_
         for text in (*one.notes, *one.unsupported.values(), *(a.note for a in one.artifacts))
     ]
     assert {one.state for one in captures if one.tool == "sglang"} == {state}
-    assert any(words in one for one in said)
+    assert any(words in one for one in said), said
     assert not any("idle" in one for one in said)

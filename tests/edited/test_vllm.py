@@ -40,13 +40,26 @@ CASES = {
     "profiler's folder renamed": (
         [Edit("**/*.py", r"\btorch_profiler_dir\b", "torch_traces_dir")], "whole", "",
     ),
+    "the workers' wrapper renamed": (
+        [Edit("v1/**/*.py", r"\bWorkerWrapperBase\b", "WorkerBox")], "whole", "native",
+    ),
+}  # fmt: skip
+NATIVE = {
+    "start_profile renamed": (
+        [Edit("**/*.py", r"\b(start|stop)_profile\b", r"\1_recording")],
+        "failed", "AsyncLLM has no start_profile",
+    ),
+    "parameters of start_profile renamed": (
+        [Edit("v1/engine/async_llm.py", r"\bprofile_prefix\b", "file_prefix"),
+         Edit("v1/engine/async_llm.py", r"\bmax_iterations\b", "most_iterations")], "whole", "native",
+    ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES | NATIVE)
 def test_a_changed_release_is_recorded_or_says_why_not(case, drive, tmp_path):
     """Requests are answered, and each window has its steps and requests or a reason."""
-    edits, state, words = CASES[case]
+    edits, state, words = (CASES | NATIVE)[case]
     package = Path(importlib.util.find_spec("vllm").origin).parent
     changed = edited(package, tmp_path, edits)
     if case == "profiler moved":
@@ -56,13 +69,15 @@ def test_a_changed_release_is_recorded_or_says_why_not(case, drive, tmp_path):
     assert changed or not edits
 
     path = os.pathsep.join(map(str, (tmp_path, ROOT)))
-    driven = drive("edited", env={"PYTHONPATH": path})
+    way = "native" if case in NATIVE else "auto"
+    driven = drive("edited", env={"PYTHONPATH": path, "WAY": way})
 
     assert driven.told[0]["vllm"].startswith(str(tmp_path))
     assert [one["tokens"] for one in driven.told if "tokens" in one] == [[3, 4]] * 2
     captures = driven.run("edited").captures
     said = [text for one in captures for text in (*one.notes, *(a.note for a in one.artifacts))]
+    said += [one.applied["way"] for one in captures if "way" in one.applied]
     states = {one.state for one in captures if one.tool == "vllm"}
     assert states == {state}
-    assert any(words in one for one in said)
+    assert any(words in one for one in said), said
     assert not any("idle" in one for one in said)

@@ -1,5 +1,7 @@
 """Two windows of one real engine, whatever becomes of them, and what its schedulers are in then."""
 
+import os
+
 import rlprof
 from tests.sglang_real.drive import batch, config, run, tokenizer_manager, told
 
@@ -8,9 +10,10 @@ async def main():
     import sglang
 
     told(sglang=sglang.__file__)
-    launch = rlprof.launch(config(), role="rollout", ranks=[0])
+    asked = config(sglang={"way": os.environ["WAY"]})
+    launch = rlprof.launch(asked, role="rollout", ranks=[0])
     with tokenizer_manager(launch) as manager:
-        with rlprof.open(config(), role="driver") as prof:
+        with rlprof.open(asked, role="driver") as prof:
             prof.attach(manager, role="rollout", replica=0, ranks=[0])
             for step in prof.steps([1, 2]):
                 async with prof.phase("rollout"):

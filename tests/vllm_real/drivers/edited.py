@@ -1,5 +1,7 @@
 """Two windows of one real AsyncLLM, whatever becomes of them."""
 
+import os
+
 import rlprof
 from tests.vllm_real.drive import async_engine, batch, config, run, told
 
@@ -8,8 +10,9 @@ async def main():
     import vllm
 
     told(vllm=vllm.__file__)
-    engine = async_engine(rlprof.launch(config(), role="rollout"))
-    with rlprof.open(config(), role="driver") as prof:
+    asked = config(vllm={"way": os.environ["WAY"]})
+    engine = async_engine(rlprof.launch(asked, role="rollout"))
+    with rlprof.open(asked, role="driver") as prof:
         prof.attach(engine, role="rollout")
         for step in prof.steps([1, 2]):
             async with prof.phase("rollout"):
