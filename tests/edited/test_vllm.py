@@ -51,7 +51,8 @@ NATIVE = {
     ),
     "parameters of start_profile renamed": (
         [Edit("v1/engine/async_llm.py", r"\bprofile_prefix\b", "file_prefix"),
-         Edit("v1/engine/async_llm.py", r"\bmax_iterations\b", "most_iterations")], "whole", "native",
+         Edit("v1/engine/async_llm.py", r"\bmax_iterations\b", "most_iterations")],
+        "whole", "native",
     ),
 }  # fmt: skip
 
