@@ -15,8 +15,6 @@ from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
 from tests.timeline.layouts import LAYOUTS, PREFIX, document, read
 
-pytestmark = pytest.mark.slow
-
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters='\\"', exclude_categories=["C"]))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**15) | TEXT,
@@ -50,6 +48,7 @@ def an_event(draw: Any) -> dict[str, Any]:
     return event
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
