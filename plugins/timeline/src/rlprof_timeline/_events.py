@@ -24,7 +24,7 @@ _NONE = msgspec.UNSET
 _ENCODE = msgspec.json.Encoder().encode
 _READ_US = 9_000_000_000_000
 """Below it a double holds a time in microseconds to the nanosecond."""
-_WRITTEN_US = 4_000_000_000_000
+_WRITTEN_NS = 4_000_000_000_000_000
 """Below it the shortest text of such a double has these three digits, and no others."""
 _LATEST_US = 4_000_000_000_000_000
 """Times up to this, in 2096, can be moved in 64 bits."""
@@ -125,7 +125,7 @@ def _times(events: list[_Event], to: Place) -> list[float] | None:
     ns = np.rint(us * 1000).astype(np.int64) if is_small else us.astype(np.int64) * 1000
     ns += to.shift_ns
     low, high = int(ns.min()), int(ns.max())
-    if not -_WRITTEN_US * 1000 < low <= high < _WRITTEN_US * 1000:
+    if not -_WRITTEN_NS < low <= high < _WRITTEN_NS:
         return None
     if not to.is_meant(low) or not to.is_meant(high):
         return None

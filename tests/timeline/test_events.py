@@ -1,0 +1,61 @@
+"""Single events on their way to the timeline: what is shown of odd ones, and where."""
+
+import json
+
+import pytest
+
+from rlprof.types import Target
+from rlprof_timeline._events import moved
+from rlprof_timeline._place import Place
+from rlprof_timeline._recorded import _rank
+from rlprof_timeline._tracks import Tracks, called
+
+EPOCH = 1_700_000_000_000_000_000
+AT = {"pid": 1, "tid": 1}
+
+
+def shown(*events, shift_ns=0, **where):
+    """Return the events that are shown, and their place."""
+    place = Place(shift_ns, Tracks("", 100_000, 1), 123_456, zero_ns=EPOCH, **where)
+    text = moved(",".join(map(json.dumps, events)).encode(), place)
+    return json.loads(b"[%b]" % bytes(text)), place
+
+
+@pytest.mark.parametrize("ts", [5, "5"])
+def test_what_is_no_event_has_no_place(ts):
+    """One without a phase of one letter, or without a time; the others are shown."""
+    odd = [{"ph": 5, "ts": ts}, {"ph": "XX", "ts": ts}, {"ph": "X"}, {"ph": "X", "ts": 10**16}]
+
+    found, place = shown(*({**AT, **one} for one in odd), {**AT, "ph": "X", "ts": ts})
+
+    assert ([one["ts"] for one in found], place.untimed) == ([5], 4)
+
+
+@pytest.mark.parametrize("ts", [5, "5"])
+def test_a_slice_without_an_end_is_kept_and_a_mark_gets_none(ts):
+    """Perfetto drops a slice without a duration."""
+    found, _ = shown({**AT, "ph": "X", "ts": ts}, {**AT, "ph": "i", "ts": ts})
+
+    assert [one.get("dur") for one in found] == [0, None]
+
+
+@pytest.mark.parametrize("ts", [EPOCH // 1000 + 1, EPOCH // 1000 + 1.0, str(EPOCH // 1000 + 1)])
+def test_large_times_are_moved_to_the_nanosecond(ts):
+    """Those since 1970, as some tools write them, of any type."""
+    found, place = shown({**AT, "ph": "X", "ts": ts, "dur": 2}, shift_ns=-EPOCH)
+
+    assert [(one["ts"], one["dur"]) for one in found] == [(1, 2)]
+    assert place.earliest_ns == 1000
+
+
+def test_ids_of_any_type_are_those_of_a_process():
+    """Viewers take 7 and "7" for the same."""
+    assert [called(one) for one in (7, "7", None, "a", [1])] == [7, 7, "", "a", "[1]"]
+
+
+def test_one_without_a_replica_stands_before_those_with_one():
+    """And one without a worker before its workers."""
+    ranks = [Target("rollout", replica=1, worker=0), Target("rollout", replica=1),
+             Target("rollout", replica=0), Target("rollout", 9)]  # fmt: skip
+
+    assert sorted(ranks, key=_rank) == [*reversed(ranks)]
