@@ -12,6 +12,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from tests.bucket.training import TRAIN, config
+from tests.cases import cases
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -100,9 +101,7 @@ def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_pat
     assert ": 0 of " in capsys.readouterr().out  # it copies only what is new
 
 
-@pytest.mark.parametrize(
-    "late", [{"size": 2, "rank": 1}, {"size": 1, "role": "critic"}], ids=["host", "role"]
-)
+@cases("late", {"size": 2, "rank": 1}, {"size": 1, "role": "critic"}, ids=["host", "role"])
 def test_who_comes_late_joins_the_run_that_grows(launch, url, tmp_path, capsys, late):
     """It was born after the first had opened the run; rank 0 of a late role leads none."""
     begun = launch("host0", size=late["size"])

@@ -1,4 +1,4 @@
-"""What `rlprof attach` and the recipes know of frameworks is so, and how signatures are kept."""
+"""What `rlprof attach` and the recipes know of frameworks is so."""
 
 import contextlib
 import re
@@ -16,10 +16,8 @@ from rlprof_ray.attaching import found
 from rlprof_ray.attaching.frameworks import KINDS, kind_of
 from rlprof_ray.attaching.look import Look, question
 from rlprof_trl import RlprofCallback
+from tests.cases import cases
 from tests.frameworks import signatures
-from tests.sglang_adapter import signatures as sglang
-from tests.signatures.record import laid_out
-from tests.vllm_adapter import signatures as vllm
 
 SAID = {key.partition("@")[0]: said for key, said in signatures.kept().items()}
 ACTORS = [
@@ -108,9 +106,7 @@ def _member(monkeypatch):
     return member
 
 
-@pytest.mark.parametrize(
-    ("name", "engine"), [("VLLMServerActor", "vllm"), ("SGLangEngine", "sglang")]
-)
+@cases("name, engine", ("VLLMServerActor", "vllm"), ("SGLangEngine", "sglang"))
 def test_a_server_is_recorded_at_its_address(member, name, engine):
     """With the plugin of its engine, also where the address is a part of the answer."""
     one = member(name, "vllm")
@@ -202,15 +198,3 @@ def test_without_a_config_it_is_off(monkeypatch):
     monkeypatch.delenv("RLPROF_CONFIG", raising=False)
 
     assert isinstance(RlprofCallback().prof, rlprof.Off)
-
-
-# How signatures are kept
-
-
-@pytest.mark.parametrize("kept", [vllm, sglang], ids=["vllm", "sglang"])
-def test_no_address_is_kept(kept):
-    """A wheel is known by its name and its checksum, wherever it comes from."""
-    text = kept.RECORD.file.read_text(encoding="utf-8")
-
-    assert "://" not in text
-    assert text == laid_out(kept.RECORD.kept()) + "\n"

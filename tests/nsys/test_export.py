@@ -12,6 +12,7 @@ from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
 from rlprof_nsys import _convert
 from rlprof_nsys._export import _HOLDS_ALL, _NO_NSYS, exported
+from tests.cases import cases
 from tests.nsys.database import Database
 
 CAPTURE = Capture("run", Target("actor", 1, 2), Window(3, 4), "nsys", "host", 4711)
@@ -99,17 +100,15 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("notes", "of_trace", "of_report"),
-    [
-        ({"whole": False}, ("partial", "nothing shows that the report is whole"), None),
-        ({"bytes": 7}, ("partial", "the report has 6 bytes; 7 were written"), None),
-        ({"spans": 5}, ("partial", "3 of 5 phases have no range in the report"), ("whole", "")),
-        # the self-test has said so, and it is `unsupported`
-        ({"spans": 5, "self_test": "no ranges of phases"},
-         ("whole", "3 of 5 phases have no range in the report"), ("whole", "")),
-        ({"env": None}, ("whole", ""), ("whole", _HOLDS_ALL)),
-    ],
+@cases(
+    "notes, of_trace, of_report",
+    ({"whole": False}, ("partial", "nothing shows that the report is whole"), None),
+    ({"bytes": 7}, ("partial", "the report has 6 bytes; 7 were written"), None),
+    ({"spans": 5}, ("partial", "3 of 5 phases have no range in the report"), ("whole", "")),
+    # the self-test has said so, and it is `unsupported`
+    ({"spans": 5, "self_test": "no ranges of phases"},
+     ("whole", "3 of 5 phases have no range in the report"), ("whole", "")),
+    ({"env": None}, ("whole", ""), ("whole", _HOLDS_ALL)),
 )  # fmt: skip
 def test_what_is_to_be_said_of_a_report_is_said(export, notes, of_trace, of_report):
     """Notes say what is not whole, which phases lack a range, and that it has environments."""

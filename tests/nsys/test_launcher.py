@@ -11,6 +11,7 @@ import pytest
 
 from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._mark import MARK, read_mark
+from tests.cases import cases
 from tests.waiting import processes, wait_until
 
 pytestmark = pytest.mark.slow
@@ -95,15 +96,13 @@ def test_a_program_is_born_as_it_would_be_alone_and_knows_its_session(nsys, env)
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     "program",
-    [
-        [sys.executable, "-c", "import sys; sys.exit(7)"],
-        [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"],
-        # one that is not Python ends when nobody reads its pipe: no signal is ignored
-        ["grep", "SigIgn", "/proc/self/status"],
-        ["sh", "-c", "exec /no/such/program"],
-    ],
+    [sys.executable, "-c", "import sys; sys.exit(7)"],
+    [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"],
+    # one that is not Python ends when nobody reads its pipe: no signal is ignored
+    ["grep", "SigIgn", "/proc/self/status"],
+    ["sh", "-c", "exec /no/such/program"],
 )
 def test_it_runs_and_ends_as_alone(nsys, env, program):
     """With its exit status, or by its signal, under nsys and without it."""
@@ -142,14 +141,12 @@ def test_who_ends_its_group_ends_all_of_it(nsys, env, number):
 
 
 # failures.md: nsys-unusable, nsys-launch
-@pytest.mark.parametrize(
-    ("fault", "why"),
-    [
-        ({"launch": "fail"}, "{nsys} launch: Agent lost"),
-        ({"version": "2023.3.1.92-1"}, "{nsys} is Nsight Systems 2023.3.1.92-1, and rlprof needs"),
-        ("missing", "there is no program '{nsys}'; install Nsight Systems, or set nsys: PATH"),
-        ("wrapped", "the process is already in nsys session 12"),
-    ],
+@cases(
+    "fault, why",
+    ({"launch": "fail"}, "{nsys} launch: Agent lost"),
+    ({"version": "2023.3.1.92-1"}, "{nsys} is Nsight Systems 2023.3.1.92-1, and rlprof needs"),
+    ("missing", "there is no program '{nsys}'; install Nsight Systems, or set nsys: PATH"),
+    ("wrapped", "the process is already in nsys session 12"),
 )
 def test_where_nsys_cannot_be_had_the_program_runs_unprofiled(nsys, env, fault, why):
     """The reason is on stderr and in the program's mark; a process tree has one session."""

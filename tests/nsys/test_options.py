@@ -10,6 +10,7 @@ from rlprof import ConfigError
 from rlprof.config import Limits, check_config
 from rlprof_nsys import Nsys, _convert
 from rlprof_nsys._arguments import DOMAIN, LAUNCHER, RANGE, Asked
+from tests.cases import cases
 from tests.nsys.conftest import options
 
 
@@ -33,14 +34,12 @@ def test_what_a_report_gives_away_is_said_beforehand():
     assert "Nsight Systems 2023.4 or newer" in release
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        # the program is not in nsys' process tree, and a range that is not traced is not seen
-        ({"options": {"sample": "cpu"}}, "options.sample: nsys samples only processes"),
-        ({"mode": "range", "range": "nvtx", "trace": ["osrt"]}, "range: nvtx needs nvtx in trace"),
-        ({"mode": "attached", "env": ["A"]}, "env: has no effect in mode attached"),
-    ],
+@cases(
+    "asked, why",
+    # the program is not in nsys' process tree, and a range that is not traced is not seen
+    ({"options": {"sample": "cpu"}}, "options.sample: nsys samples only processes"),
+    ({"mode": "range", "range": "nvtx", "trace": ["osrt"]}, "range: nvtx needs nvtx in trace"),
+    ({"mode": "attached", "env": ["A"]}, "env: has no effect in mode attached"),
 )
 def test_what_could_record_nothing_is_refused_before_the_run(asked, why):
     """Each by what it is and what to do."""
@@ -131,9 +130,7 @@ def test_a_conversion_leaves_a_file_or_is_an_error(tmp_path, code, made, why):
         _convert._see_that_it_is_there("nsys", said, tmp_path / made)
 
 
-@pytest.mark.parametrize(
-    ("noted", "found"), [("mine", "mine"), ("gone", "nsys"), ("", "nsys"), (5, "nsys")]
-)
+@cases("noted, found", ("mine", "mine"), ("gone", "nsys"), ("", "nsys"), (5, "nsys"))
 def test_the_nsys_that_recorded_converts_or_the_one_of_this_host(monkeypatch, noted, found):
     """By the path in the notes of the window."""
     asked = []

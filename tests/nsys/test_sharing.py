@@ -17,6 +17,7 @@ from rlprof.types import Capture, Target, Window
 from rlprof_nsys import _export
 from rlprof_nsys._export import exported
 from rlprof_nsys._shared import Word, join, joined, leave_word, read_word
+from tests.cases import cases
 from tests.nsys.conftest import SESSION, configured, notes
 from tests.nsys.database import OTHER_PID, PID, Database
 
@@ -158,12 +159,10 @@ NOW = time.time_ns()
 
 
 # failures.md: nsys-shared
-@pytest.mark.parametrize(
-    ("after_s", "note"),
-    [
-        (0, "it shares the report of rollout replica 0 worker 0"),
-        (5, "ended it 5.0 s before this process did"),
-    ],
+@cases(
+    "after_s, note",
+    (0, "it shares the report of rollout replica 0 worker 0"),
+    (5, "ended it 5.0 s before this process did"),
 )
 def test_who_has_joined_has_a_trace_of_its_own_events(shared, folder, tmp_path, after_s, note):
     """And no report, for that is with the first one; it is cut if that ended early."""

@@ -11,6 +11,7 @@ from rlprof import CaptureError, Target, Window
 from rlprof_nsys import _nsys
 from rlprof_nsys._mark import MARK, Mark, read_mark
 from rlprof_nsys._watch import leave_children_alone
+from tests.cases import cases
 from tests.fakes.nsys import VERSION
 from tests.nsys.conftest import SESSION, configured, notes, options
 
@@ -59,13 +60,11 @@ def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
 
 
 # failures.md: nsys-hangs
-@pytest.mark.parametrize(
-    ("fault", "why", "verbs"),
-    [
-        ("fail", "nsys start: Agent lost", ["start", "start", "stop"]),
-        # nsys may be collecting: it is stopped first
-        ("hang", "nsys start did not return within 2 s", ["start", "stop", "start", "stop"]),
-    ],
+@cases(
+    "fault, why, verbs",
+    ("fail", "nsys start: Agent lost", ["start", "start", "stop"]),
+    # nsys may be collecting: it is stopped first
+    ("hang", "nsys start did not return within 2 s", ["start", "stop", "start", "stop"]),
 )
 def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, why, verbs):
     """It is said, nothing is open, and the next window is whole."""
@@ -84,12 +83,10 @@ def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, wh
 
 
 # failures.md: nsys-hangs
-@pytest.mark.parametrize(
-    ("fault", "left", "said"),
-    [
-        ("hang", [], "nsys stop did not return within 3 s and was killed"),
-        ("empty", ["report.nsys-rep"], "the report is empty: nsys did not write it"),
-    ],
+@cases(
+    "fault, left, said",
+    ("hang", [], "nsys stop did not return within 3 s and was killed"),
+    ("empty", ["report.nsys-rep"], "the report is empty: nsys did not write it"),
 )
 def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
     """It is raised and noted, never called whole; the next window is."""
@@ -119,12 +116,10 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
 
 
 # failures.md: nsys-nvtx
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("blind", "no ranges of phases: nsys does not see those of nvtx"),
-        ("fail", "unknown whether nsys sees ranges of phases: nsys export: Agent lost"),
-    ],
+@cases(
+    "fault, said",
+    ("blind", "no ranges of phases: nsys does not see those of nvtx"),
+    ("fail", "unknown whether nsys sees ranges of phases: nsys export: Agent lost"),
 )
 def test_a_self_test_costs_no_window(inside, folder, fault, said):
     """Ranges that nsys does not see, or may not see, are unsupported; the window is recorded."""
@@ -138,13 +133,11 @@ def test_a_self_test_costs_no_window(inside, folder, fault, said):
 
 
 # failures.md: nsys-launch
-@pytest.mark.parametrize(
-    ("mark", "mode", "said"),
-    [
-        (None, "session", "this process was not started under nsys; put rlprof.launch"),
-        (Mark(why="no nsys"), "session", "the program runs unprofiled: no nsys"),
-        (None, "attached", "mode attached: this process is not in an nsys session"),
-    ],
+@cases(
+    "mark, mode, said",
+    (None, "session", "this process was not started under nsys; put rlprof.launch"),
+    (Mark(why="no nsys"), "session", "the program runs unprofiled: no nsys"),
+    (None, "attached", "mode attached: this process is not in an nsys session"),
 )
 def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode, said):
     """What the Launch has not brought is named, with what to do; nothing hangs on it."""

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlprof_torch._kineto import finish
+from tests.cases import cases
 from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span, span
 
 
@@ -143,16 +144,14 @@ def test_a_hole_of_zero_bytes_costs_one_event(run):
     assert {event["pid"] for event in trace["traceEvents"]} >= {*range(7000, 7007), 7008}
 
 
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        ('"a": ["he said "x", twice", 1]', {"a": ['he said "x", twice', 1]}),
-        ('"desc": "de/"sc", "n": 1', {"desc": 'de"sc', "n": 1}),
-        ('"path": "C:\\dir\\x", "tab": "a\tb"', {"path": "C:\\dir\\x", "tab": "a\tb"}),
-        ('"half": "a\udcffb", "pair": "\\ud83d\\ude00"', {"half": "a\ufffdb", "pair": "😀"}),
-        ('"occupancy": nan, "x": -inf, "n": "nan"', {"occupancy": None, "x": None, "n": "nan"}),
-        ('"a": , "b": 1', {"unreadable": '"a": , "b": 1'}),
-    ],
+@cases(
+    "args, expected",
+    ('"a": ["he said "x", twice", 1]', {"a": ['he said "x", twice', 1]}),
+    ('"desc": "de/"sc", "n": 1', {"desc": 'de"sc', "n": 1}),
+    ('"path": "C:\\dir\\x", "tab": "a\tb"', {"path": "C:\\dir\\x", "tab": "a\tb"}),
+    ('"half": "a\udcffb", "pair": "\\ud83d\\ude00"', {"half": "a\ufffdb", "pair": "😀"}),
+    ('"occupancy": nan, "x": -inf, "n": "nan"', {"occupancy": None, "x": None, "n": "nan"}),
+    ('"a": , "b": 1', {"unreadable": '"a": , "b": 1'}),
 )
 def test_args_are_repaired_or_kept_as_text(run, args, expected):
     """Damaged args are read as they were meant; what cannot be read stays there to be seen."""
@@ -164,13 +163,11 @@ def test_args_are_repaired_or_kept_as_text(run, args, expected):
     assert (found.repaired <= 1, found.dropped) == (True, 0)
 
 
-@pytest.mark.parametrize(
-    ("spans", "names", "dropped"),
-    [
-        ([span('say \\"hi\\"', 1)], ['say "hi"'], 0),  # a Kineto that escapes quotes itself (2026)
-        ([span("a", 0), '  {\n    "ph": "X",\n    "pid": ,\n  }', span("b", 1)], ["a", "b"], 1),
-        ([], [], 0),
-    ],
+@cases(
+    "spans, names, dropped",
+    ([span('say \\"hi\\"', 1)], ['say "hi"'], 0),  # a Kineto that escapes quotes itself (2026)
+    ([span("a", 0), '  {\n    "ph": "X",\n    "pid": ,\n  }', span("b", 1)], ["a", "b"], 1),
+    ([], [], 0),
     ids=["escaped", "hopeless", "none"],
 )
 def test_sound_events_are_left_alone(run, spans, names, dropped):

@@ -13,6 +13,7 @@ import torch
 import rlprof
 from rlprof.testing import ToolTests
 from rlprof_torch import Torch
+from tests.cases import cases
 
 pytestmark = pytest.mark.slow
 
@@ -221,13 +222,11 @@ def test_a_running_profiler_is_not_disturbed(config):
     assert [len(named(trace, "aten::mul")) for trace in traces] == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("schedule", "batches", "parts"),
-    [
-        ({"active": 2, "skip_first": 1}, 6, ["_mb2-3"]),
-        ({"active": 1, "wait": 1, "repeat": 0}, 5, ["_mb2-2", "_mb4-4"]),
-        ({"active": 5, "warmup": 1}, 3, ["_mb2-3"]),
-    ],
+@cases(
+    "schedule, batches, parts",
+    ({"active": 2, "skip_first": 1}, 6, ["_mb2-3"]),
+    ({"active": 1, "wait": 1, "repeat": 0}, 5, ["_mb2-2", "_mb4-4"]),
+    ({"active": 5, "warmup": 1}, 3, ["_mb2-3"]),
     ids=["skip", "repeat", "warmup, cut short"],
 )
 def test_chosen_minibatches_become_traces(config, schedule, batches, parts):
@@ -379,13 +378,11 @@ prof.close()
 """
 
 
-@pytest.mark.parametrize(
-    ("mode", "options"),
-    [
-        ("discrete", {}),
-        ("continuous", {"all_threads": False}),
-        ("continuous", {"schedule": {"active": 1, "warmup": 1, "repeat": 0}}),
-    ],
+@cases(
+    "mode, options",
+    ("discrete", {}),
+    ("continuous", {"all_threads": False}),
+    ("continuous", {"schedule": {"active": 1, "warmup": 1, "repeat": 0}}),
     ids=["all threads", "one thread", "with warm-up"],
 )
 def test_hundreds_of_windows_do_not_crash(config, tmp_path, mode, options):

@@ -7,6 +7,7 @@ import pytest
 
 from rlprof.config import check_config
 from rlprof_verl._births import launched
+from tests.cases import cases
 
 
 class RayClassWithInitArgs:
@@ -56,15 +57,13 @@ def under_nsys(asked):
     return [one.partition('"name": "')[2].partition('"')[0] for one in commands]
 
 
-@pytest.mark.parametrize(
-    ("role", "pools", "groups", "names"),
-    [
-        ("actor", ["actor_rollout_ref"], ["actor_rollout_ref"], ["", "actor-1"]),
-        ("critic", ["actor_rollout", "critic"], ["actor_rollout", "critic"],
-         ["", "", "", "critic-1"]),
-        ("actor", ["actor_rollout"], ["actor_rollout", "actor_rollout", "standalone"],
-         ["", "actor-1", "", "", "", ""]),
-    ],
+@cases(
+    "role, pools, groups, names",
+    ("actor", ["actor_rollout_ref"], ["actor_rollout_ref"], ["", "actor-1"]),
+    ("critic", ["actor_rollout", "critic"], ["actor_rollout", "critic"],
+     ["", "", "", "critic-1"]),
+    ("actor", ["actor_rollout"], ["actor_rollout", "actor_rollout", "standalone"],
+     ["", "actor-1", "", "", "", ""]),
     ids=["one pool", "critic of its own pool", "replicas follow in the pool"],
 )  # fmt: skip
 def test_a_chosen_rank_starts_under_nsys(role, pools, groups, names):

@@ -8,6 +8,7 @@ import pytest
 
 import rlprof
 from rlprof_verl._trajectories import note
+from tests.cases import cases
 
 
 @contextlib.contextmanager
@@ -53,14 +54,12 @@ def _spans(tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    ("places", "more", "ids"),
-    [
-        ([(5, 1, 0), (5, 1, 1), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
-        # the V1 trainer says 0 of each; the next time, they are counted again
-        ([(5, 1, 0), (5, 1, 0), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
-        ([(5, 1, 0)], {"validate": True}, ["validate-1-5-0"]),
-    ],
+@cases(
+    "places, more, ids",
+    ([(5, 1, 0), (5, 1, 1), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
+    # the V1 trainer says 0 of each; the next time, they are counted again
+    ([(5, 1, 0), (5, 1, 0), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
+    ([(5, 1, 0)], {"validate": True}, ["validate-1-5-0"]),
 )
 def test_a_trajectory_has_its_step_sample_and_rollout(spans, places, more, ids):
     """And its reward is part of it; rollouts that verl does not number are numbered."""

@@ -7,6 +7,7 @@ import pytest
 from rlprof.errors import ConfigError
 from rlprof_verl import files
 from rlprof_verl._translate import checked, translate
+from tests.cases import cases
 
 COMPOSED = str(Path(__file__).with_name("composed.yaml"))
 ACTOR = "actor_rollout_ref.actor.profiler"
@@ -123,23 +124,21 @@ def test_where_replicas_generate_at_any_time_a_window_is_a_step():
     assert "trainer.v1.trainer_mode" in found.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "key"),
-    [
-        (["global_profiler.steps=soon"], "global_profiler.steps"),
-        (["global_profiler.save_path=~/runs"], "global_profiler.save_path"),
-        ([*TRAINERS, f"{ACTOR}.ranks=[8]"], f"{ACTOR}.ranks"),
-        ([f"{ROLLOUT}.enable=false", f"{ACTOR}.enable=tru"], f"{ACTOR}.enable"),
-        ([*TRAINERS, f"{ACTOR}.tool_config.torch.contents=[gpu]"],
-         f"{ACTOR}.tool_config.torch.contents"),
-        ([*TRAINERS, f"+{OWN}.limit=1"], f"{OWN}.limit"),
-        ([f"{ACTOR}.enable=true", f"+{OWN}.tool=nsys"], f"{OWN}.roles.rollout.tool"),
-        ([f"{ROLLOUT}.enable=true", "actor_rollout_ref.rollout.name=trtllm"],
-         "actor_rollout_ref.rollout.name"),
-        ([*TRAINERS, f"{ACTOR}.tool_config.torch.discrete=true",
-          "global_profiler.profile_continuous_steps=true"],
-         f"{ACTOR}.tool_config.torch.discrete"),
-    ],
+@cases(
+    "overrides, key",
+    (["global_profiler.steps=soon"], "global_profiler.steps"),
+    (["global_profiler.save_path=~/runs"], "global_profiler.save_path"),
+    ([*TRAINERS, f"{ACTOR}.ranks=[8]"], f"{ACTOR}.ranks"),
+    ([f"{ROLLOUT}.enable=false", f"{ACTOR}.enable=tru"], f"{ACTOR}.enable"),
+    ([*TRAINERS, f"{ACTOR}.tool_config.torch.contents=[gpu]"],
+     f"{ACTOR}.tool_config.torch.contents"),
+    ([*TRAINERS, f"+{OWN}.limit=1"], f"{OWN}.limit"),
+    ([f"{ACTOR}.enable=true", f"+{OWN}.tool=nsys"], f"{OWN}.roles.rollout.tool"),
+    ([f"{ROLLOUT}.enable=true", "actor_rollout_ref.rollout.name=trtllm"],
+     "actor_rollout_ref.rollout.name"),
+    ([*TRAINERS, f"{ACTOR}.tool_config.torch.discrete=true",
+      "global_profiler.profile_continuous_steps=true"],
+     f"{ACTOR}.tool_config.torch.discrete"),
 )  # fmt: skip
 def test_a_fault_names_the_key_of_verl(overrides, key):
     """A user of verl finds it in the config they wrote."""
