@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlprof_torch import _clock
 from rlprof_torch._kineto import finish
 from tests.cases import cases
 from tests.torch_profiler.kineto_texts import BASE, kineto, old_kineto, old_span, span
@@ -234,3 +235,18 @@ def test_no_trace_is_an_error_in_one_sentence(tmp_path, data, message):
 
     assert str(error.value).startswith(f"{raw}: {message}")
     assert [raw] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("block", [16, 1000, 1 << 20])
+def test_marks_are_found_wherever_a_block_ends(tmp_path, monkeypatch, block):
+    """Slices of that name alone; what names them, or only looks so, is none."""
+    monkeypatch.setattr(_clock, "_BLOCK", block)
+    events = [{"ph": "X", "name": "x" * 9000, "ts": 1.5, "dur": 1.0}]
+    for at in (20, 10):
+        events += [{"ph": "X", "name": "rlprof.clock", "ts": at + 0.5, "dur": 2.0},
+                   {"ph": "i", "name": "rlprof.clock", "ts": at + 0.5, "dur": 2.0},
+                   {"ph": "X", "name": "a", "ts": 1.5, "dur": 9.0, "args": {"b": "rlprof.clock"}},
+                   {"ph": "X", "name": "y" * 5000, "ts": 1.5, "dur": 1.0}]  # fmt: skip
+    (tmp_path / "raw").write_text(json.dumps({"traceEvents": events}))
+
+    assert _clock.mark_spans(tmp_path / "raw") == [(10_500, 2000), (20_500, 2000)]
