@@ -65,10 +65,10 @@ def _span_around(text: str, hit: int) -> list[tuple[int, int]]:
     opening = text.rfind("{", 0, hit)
     while opening >= 0:
         try:
-            event, _ = _EXACT.raw_decode(text, opening)
+            event, end = _EXACT.raw_decode(text, opening)
         except (ValueError, RecursionError):
-            event = {}
-        if event.get("name") == CLOCK_MARK and event.get("ph") == "X":
+            event, end = {}, 0
+        if hit < end and event.get("name") == CLOCK_MARK and event.get("ph") == "X":
             start, length = map(_nanoseconds, (event.get("ts"), event.get("dur")))
             return [] if start is None or length is None else [(start, length)]
         opening = text.rfind("{", 0, opening)
