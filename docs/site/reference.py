@@ -35,7 +35,7 @@ _FOR_LISTENERS = [
     *(f"{_SELF}.{name}" for name in ("watch_spans", "add_span", "add_figures", "write", "log")),
     *(
         f"rlprof.session._targets.Targets.{name}"
-        for name in ("ask", "open_window", "go_to", "close_window", "lead")
+        for name in ("open_window", "go_to", "close_window", "lead")
     ),
 ]
 _FOR_FLEETS = [f"rlprof.session._elsewhere.{name}" for name in ("Members", "MembersWindow")]
