@@ -155,6 +155,16 @@ class Driven:
     def call(self, hook: str) -> Any:
         return self._link.settled(lambda: getattr(self._hooks, hook)(**self._given))
 
+    def errors(self, *hooks: str) -> list[str]:
+        """Call *hooks*; return what each of them that fails says."""
+        said = []
+        for hook in hooks:
+            try:
+                self.call(hook)
+            except rlprof.CaptureError as exc:
+                said.append(str(exc))
+        return said
+
     def record(self, work: Callable[[], Any]) -> Any:
         """Record *work* in a window; return what each hook gave, and the notes that were left."""
         ready, said = self.call("configure"), self.call("start")

@@ -2,16 +2,13 @@
 
 import asyncio
 import threading
-from types import SimpleNamespace
 
 import pytest
 
-from tests.engine_parts.lab import ANSWER, all_ended, notes, opened, states, traces_of
-from tests.fakes.sglang_engines import engine, manager
+from tests.engine_parts.lab import ANSWER, opened, states, traces_of
+from tests.fakes.sglang_engines import engine
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("modules")]
-
-SILENT = "the state of an earlier session is unknown"
 
 
 @pytest.fixture(name="handle")
@@ -19,43 +16,8 @@ def _handle(modules):
     return engine()
 
 
-# failures.md: sglang-attach
-@pytest.mark.parametrize(
-    ("handle", "why"),
-    [(SimpleNamespace(tokenizer_manager=None, generate=lambda _: ANSWER),
-      "this node has no tokenizer manager; the node of rank 0 records all"),
-     (SimpleNamespace(generate=lambda _: ANSWER),
-      "is not an engine: it has no start_profile; attach an Engine")],
-)  # fmt: skip
-def test_what_cannot_be_recorded_is_told_what_to_attach(lab, handle, why):
-    """Of an engine on several nodes the first has the frontend."""
-    run = lab.train(handle, steps=(1,))
-
-    assert (states(run), lab.answers) == (["failed"], [ANSWER])
-    assert why in notes(run, 0)
-
-
 BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
 """How long is waited for an engine whose loop runs only while it is asked."""
-
-
-# failures.md: sglang-refused
-@pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_a_reply_that_never_comes_leaves_the_engine_alone(lab, handle, hook):
-    """Asked on this thread, it is given up; nothing more is sent, for that would queue behind."""
-    handle.tokenizer_manager.gates[hook] = threading.Event()
-
-    run = lab.train(handle, limits=BRIEF)
-    handle.loop.run_until_complete(all_ended())
-
-    within_s = 0.2 if "stop" in hook else 0.4  # the first start, with what comes before it
-    assert f"the engine did not answer within {within_s} s" in notes(run, 0)
-    assert states(run)[1:] == ["failed"] * 2
-    assert SILENT in notes(run, 1)
-    assert SILENT in notes(run, 2)
-    sent = [name for name, _ in handle.tokenizer_manager.calls]
-    assert sent == ["get_internal_state", "start_profile", "stop_profile"][: 2 + ("stop" in hook)]
-    assert lab.answers == [ANSWER] * 3
 
 
 # failures.md: sglang-refused
@@ -119,40 +81,3 @@ def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, handle, 
 
     assert states(run) == ["whole"]
     assert lab.answers[0] == ANSWER
-
-
-# failures.md: sglang-attach
-@pytest.mark.parametrize("how", ["a manager", "an engine", "with its loop"])
-def test_an_engine_that_nobody_has_asked_is_not_tied_to_our_loop(lab, how):
-    """Whoever asks first gives it its loop for ever, and ours ends; who attaches may name one."""
-    handle = manager() if how == "a manager" else engine()
-    asked = getattr(handle, "tokenizer_manager", handle)
-    asked.event_loop = None
-
-    run = lab.train(handle, steps=(1,), loop=handle.loop if how == "with its loop" else None)
-
-    is_named = how == "with its loop"
-    assert states(run) == ["whole" if is_named else "failed"]
-    assert ("call it once before, or name its loop" in notes(run, 0)) == (not is_named)
-    assert bool(asked.calls) == is_named
-    assert lab.answers == [ANSWER]
-
-
-# failures.md: sglang-harm
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [({}, "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers"),
-     ({"by_stage": True, "iterations": {"count": 2}},
-      "overwrites its schedulers' memory between two stages")],
-    ids=["its second profiler", "stages"],
-)  # fmt: skip
-def test_what_would_end_the_schedulers_is_not_asked(lab, handle, monkeypatch, asked, why):
-    """Nothing is sent: nothing of ours prevents it there."""
-    if not asked:
-        monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
-    run = lab.train(handle, steps=(1,), **asked)
-
-    assert states(run) == ["failed"]
-    assert why in notes(run, 0)
-    assert handle.tokenizer_manager.called("start_profile") == []
-    assert handle.tokenizer_manager.replica.killed_by == ""

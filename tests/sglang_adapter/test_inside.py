@@ -6,9 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from rlprof_sglang import _guard, inside
-from tests.engine_parts.lab import states
-from tests.fakes.sglang_engines import PROFILER, ProfileReq, engine, manager
+from rlprof_sglang import inside
+from tests.fakes.sglang_engines import PROFILER, ProfileReq, manager
 
 pytestmark = pytest.mark.usefixtures("inside")
 
@@ -132,19 +131,3 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
 def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
     """By the name of what it is asked: such a request ends it, any other does not."""
     assert inside._ended_by(type(name, (), {})()) == why
-
-
-# failures.md: sglang-orphan
-@pytest.mark.slow
-def test_a_session_that_a_run_has_left_on_is_ended_by_the_next(lab, monkeypatch, tmp_path):
-    """Its run was killed; once its time is over nobody else will end it."""
-    handle = engine(tp=2)
-    left = {"native": str(tmp_path / "left"), "skip": 0, "count": None, "longest_s": 30}
-    handle.start_profile(output_dir=f"rlprof:{json.dumps(left)}")
-    runs = [lab.train(handle, steps=(1,), way="native")]
-    monkeypatch.setattr(_guard, "until", 1.0)
-
-    runs.append(lab.train(handle, steps=(1,), way="native"))
-
-    assert [*map(states, runs)] == [["failed"], ["whole"]]
-    assert len(list((tmp_path / "left").iterdir())) == 2

@@ -12,6 +12,7 @@ import pytest
 from rlprof import CaptureError
 from rlprof_sglang import _turns
 from rlprof_sglang._engine import reach
+from tests.cases import cases
 from tests.engine_parts.lab import all_ended
 from tests.waiting import wait_until
 
@@ -73,6 +74,18 @@ def test_the_loop_stays_as_it_is(handle):
     assert vars(own) == before
     assert inspect.iscoroutinefunction(handle.generate_async)
     assert str(inspect.signature(handle.generate)) == "(seconds)"
+
+
+# failures.md: sglang-attach
+@cases(
+    "handle, why",
+    (SimpleNamespace(tokenizer_manager=None), "the node of rank 0 records all"),
+    (SimpleNamespace(), "is not an engine: it has no start_profile; attach an Engine"),
+)
+def test_what_cannot_be_recorded_is_told_what_to_attach(handle, why):
+    """Of an engine on several nodes the first has the frontend."""
+    with pytest.raises(CaptureError, match=why):
+        reach(handle)
 
 
 @pytest.mark.slow
@@ -229,6 +242,9 @@ def test_who_attaches_an_engine_that_nobody_has_asked_may_name_its_loop(attached
     handle = SimpleNamespace(tokenizer_manager=asked, loop=own)
 
     assert reach(handle, loop=attached)._is_unborn is is_unborn
+    if is_unborn:
+        with pytest.raises(CaptureError, match="call it once before, or name its loop"):
+            asyncio.run(reach(handle, loop=attached).look())
     asked.event_loop = "a loop"
     assert not reach(handle)._is_unborn
 

@@ -62,24 +62,6 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, why, caplog):
     assert "hunter" not in said + caplog.text
 
 
-# failures.md: sglang-refused
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [(404, "is not there; is it an SGLang server?"), (500, "refused; the server's log says why")],
-)
-def test_a_server_that_refuses_spoils_its_own_window(lab, server, code, why):
-    """After a 500 a session may have begun in some schedulers, and is stopped."""
-    server.codes["/start_profile"] = code
-
-    run = lab.train(server.address, before=lambda step: step == 2 and server.codes.clear())
-
-    assert [one == "failed" for one in states(run)] == [True, False, False]
-    assert why in notes(run, 0)
-    stops = [path for path, _ in server.posted].count("/stop_profile")
-    assert stops == (3 if code == 500 else 2)
-
-
 # failures.md: sglang-key
 @pytest.mark.parametrize(
     ("host", "is_here"), [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)]

@@ -15,7 +15,7 @@ from rlprof_engine.recording import IDLE
 from rlprof_sglang import Sglang, SglangOptions, _guard, _native
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
 from rlprof_sglang._native import FILES, Native
-from rlprof_sglang._server import Server
+from rlprof_sglang._server import RefusedError, Server, UnsaidError
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
 from tests.fakes.sglang_engines import STOP, engine
@@ -101,6 +101,8 @@ def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
         ("start_profile", RuntimeError("already in progress"), "somebody else is profiling", ""),
         ("start_profile", RuntimeError("no disk"), "start_profile: no disk", ""),
         ("start_profile", TypeError("no such word"), "start_profile: no such word", ""),
+        ("start_profile", RefusedError("no key"), "no key", ""),
+        ("start_profile", UnsaidError("answered 500"), "answered 500", ""),
         ("stop_profile", KeyError("gone"), "stop_profile: KeyError", "is unknown"),
         ("stop_profile", RuntimeError("not in progress"), "", ""),
     ],
@@ -111,25 +113,23 @@ def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, *, hook, ex
     asked = driven.handle.tokenizer_manager
     one.call("configure")
     asked.raises[hook] = exc
-    said = []
-    for name in ("start", "stop"):
-        try:
-            one.call(name)
-        except CaptureError as exc_:
-            said.append(str(exc_))
+    said = one.errors("start", "stop")
     asked.raises.clear()
 
     assert [why in one for one in said] == [True] * bool(why)
-    stops = 0 if isinstance(exc, TypeError) or "already" in str(exc) else 1
+    stops = 0 if isinstance(exc, TypeError | RefusedError) or "already" in str(exc) else 1
     assert len(asked.called("stop_profile")) == stops
     asked.replica.ask(STOP)
+    starts = len(asked.called("start_profile"))
     if later:
         with pytest.raises(CaptureError, match=later):
             one.call("start")
+        assert len(asked.called("start_profile")) == starts
     else:
         assert one.call("start").applied["way"] == "native"
 
 
+# failures.md: sglang-orphan
 @pytest.mark.parametrize("is_overdue", [False, True])
 def test_a_session_that_runs_there_is_left_unless_its_run_is_gone(driven, monkeypatch, is_overdue):
     """Our code in the schedulers says whose it is."""
@@ -309,16 +309,20 @@ def test_a_folder_is_made_where_the_engine_can_write(tmp_path, kind, is_local, i
     assert (one._made(tmp_path, WINDOW, "run-1").stat().st_mode & 0o777 == 0o777) is bool(mode)
 
 
+# failures.md: sglang-harm
 @pytest.mark.parametrize(
     ("version", "named"), [("9.1", "SGLang 9.1 over"), ("", "unknown release")]
 )
-def test_stages_are_not_asked_for_without_our_guard(version, named):
-    """SGLang would overwrite the memory of its schedulers."""
+def test_what_would_end_the_schedulers_is_not_asked(monkeypatch, version, named):
+    """Stages without our guard overwrite their memory; the second profiler ends them."""
     options = SglangOptions(by_stage=True, iterations=Iterations(2))
 
     with pytest.raises(CaptureError, match=named):
         Native(native(version=version), options, {})._check()
     Native(native(is_inside=True), options, {})._check()
+    monkeypatch.setenv("SGLANG_PROFILE_V2", "1")
+    with pytest.raises(CaptureError, match="SGLANG_PROFILE_V2 is set; its profiler ends the"):
+        Native(native(is_inside=True), SglangOptions(), {})._check()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.engine_parts.lab import (
     all_ended,
     notes,
     on_a_loop,
-    serving,
     states,
     traces_of,
 )
@@ -52,125 +50,6 @@ def _lab(tmp_path):
     return Lab(tmp_path)
 
 
-# failures.md: vllm-traces
-@pytest.mark.parametrize("gzipped", [False, True])
-def test_a_trace_that_was_cut_takes_no_other_with_it(lab, traces, gzipped):
-    """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
-    launched = QUIET | {"torch_profiler_use_gzip": gzipped}
-    handle = engine(NEW, directory=traces, tp=2, launched=launched)
-    stop = handle._stop_profile
-
-    def cut():
-        stop()
-        (file,) = traces.glob("*rank1.*.pt.trace.json*")
-        file.write_bytes(file.read_bytes()[:20])
-
-    handle._stop_profile = cut
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["partial"]
-    found = sorted((one.kind, one.status) for one in traces_of(run, 0))
-    assert found == [("files", "partial"), ("trace", "whole")]
-    assert "cannot be read" in " ".join(one.note for one in traces_of(run, 0))
-    assert "1 of 2 workers left no trace" in notes(run, 0)
-
-
-# failures.md: vllm-traces
-def test_a_folder_that_cannot_be_made_is_told(lab, traces):
-    """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
-    traces.parent.joinpath("file").touch()
-    nowhere = traces.parent / "file" / "traces"
-    handle = engine(NEW, directory=nowhere, launched=QUIET)
-
-    run = lab.train(handle)
-
-    assert states(run) == ["partial"] * 3
-    assert f"1 of 1 workers left no trace in {nowhere}" in notes(run, 0)
-    assert lab.answers == [ANSWER] * 3
-
-
-# failures.md: vllm-native
-def test_what_is_known_of_nothing_is_not_asked_for(lab, handle):
-    """A handle that takes any arguments gets no keyword; what it wrote stays where it is."""
-    start = lambda *args, **kwargs: handle.start_profile(*args, **kwargs)  # noqa: E731, PLW0108
-    stop = lambda: handle.stop_profile()  # noqa: E731, PLW0108 -- no coroutine, but awaited
-    opaque = SimpleNamespace(generate=handle.generate, start_profile=start, stop_profile=stop)
-
-    run = lab.train(opaque, steps=(1,), iterations={"count": 2})
-
-    assert handle.called("start_profile") == [
-        {"profile_prefix": None, "delay_iterations": None, "max_iterations": None}
-    ]
-    assert states(run) == ["partial"]
-    assert "does not say what it was launched with" in run.captures[0].unsupported["iterations"]
-
-
-# failures.md: vllm-refused
-def test_a_call_that_was_refused_is_not_stopped(lab, handle):
-    """The engine was never asked; until 0.29 a stop without a start could crash this process."""
-    why = "start_profile() got an unexpected keyword argument 'max_iterations'"
-    handle.raises["start_profile"] = TypeError(why)
-
-    run = lab.train(handle, inside=lambda _: None)
-
-    assert states(run) == ["failed"] * 3
-    assert why in notes(run, 0)
-    assert handle.called("stop_profile") == []
-    assert lab.answers == [ANSWER] * 6
-
-
-# failures.md: engine-gone
-def test_an_engine_that_dies_while_it_is_asked_is_called_dead(lab, handle):
-    """The error of that call names no cause."""
-
-    def asked():
-        handle.die()
-        raise EngineDeadError("EngineCore encountered an issue")
-
-    handle._is_sleeping = asked
-
-    run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["failed"]
-    assert "the engine is dead" in notes(run, 0)
-
-
-# failures.md: vllm-profiled
-def test_somebody_else_ended_and_began_anew(lab, handle, traces):
-    """Files that are not of the window's own session are left in the engine's folder."""
-
-    def begin_anew(_):
-        handle.profiler.stop()
-        handle.profiler.start("theirs")
-
-    run = lab.train(handle, inside=begin_anew, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert {file.name.partition("_")[0] for file in traces.iterdir()} == {"theirs"}
-
-
-# failures.md: vllm-refused, vllm-profiled
-@pytest.mark.parametrize(
-    ("hook", "expected"),
-    [("start_profile", ["failed", "whole"]), ("stop_profile", ["partial", "failed"])],
-)
-def test_an_engine_that_raises_spoils_its_own_window(lab, handle, hook, expected):
-    """It is stopped, as it may have begun; one that goes on is somebody's to the next window."""
-
-    def before(step):
-        failure = RuntimeError("Call to profile method failed")
-        handle.raises = {hook: failure} if step == 1 else {}
-
-    run = lab.train(handle, before=before, steps=(1, 2))
-
-    assert states(run) == expected
-    assert f"{hook}: RuntimeError: Call to profile method failed" in notes(run, 0)
-    assert ("somebody else is profiling" in notes(run, 1)) is (hook == "stop_profile")
-    assert lab.answers == [ANSWER] * 2
-    assert len(handle.called("stop_profile")) == (2 if hook == "start_profile" else 1)
-
-
 # failures.md: vllm-cut
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
@@ -191,22 +70,6 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     assert "not started" in notes(run, 1)
     assert lab.answers == [ANSWER] * 3
     assert len(handle.called("stop_profile")) == 1
-
-
-# failures.md: vllm-asleep
-@pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
-def test_a_sleeping_engine_is_left_alone(lab, traces, kind):
-    """A window is a phase of generation; awake again, it is recorded."""
-    handle = engine(NEW, kind, directory=traces, launched=QUIET)
-
-    def before(step):
-        handle.is_asleep = step == 1
-
-    run = lab.train(handle, before=before, steps=(1, 2))
-
-    assert states(run) == ["failed", "whole"]
-    assert "the engine is asleep" in notes(run, 0)
-    assert len(handle.called("start_profile")) == 1
 
 
 @pytest.fixture(name="started_on")
@@ -285,37 +148,6 @@ def test_requests_are_watched_from_the_engines_own_loop(lab, handle):
 
     assert threads == [threading.current_thread()] * 2  # and put back when the window ended
     assert type(handle.output_processor.request_states) is dict
-
-
-START = {"post": {"requestBody": {"content": {}}}}
-ROUTES = {"/start_profile": START, "/stop_profile": {"post": {}}, "/is_sleeping": {"get": {}}}
-GOT = {
-    "/openapi.json": {"paths": ROUTES},
-    "/is_sleeping": {"is_sleeping": False},
-    "/version": {"version": "0.32.0"},
-}
-REFUSALS = {
-    404: "it was launched without a profiler",
-    409: "somebody else is profiling",
-    500: 'answered 500: "not so"',
-}
-
-
-# failures.md: vllm-profiled
-@pytest.mark.parametrize("code", REFUSALS)
-def test_a_server_that_refuses_is_not_asked_to_stop(lab, code):
-    """Nothing of ours has begun: a stop would end somebody else's session. After a 500 it may."""
-
-    def answers(path, _):
-        return (code, "not so") if path == "/start_profile" else (200, GOT.get(path, {}))
-
-    with serving(answers) as server:
-        run = lab.train(server.address, steps=(1,), profiler_dir=str(lab.traces))
-
-    assert states(run) == ["failed"]
-    assert REFUSALS[code] in notes(run, 0)
-    asked = ["/start_profile", "/stop_profile"][: 2 if code == 500 else 1]
-    assert [path for path, _ in server.posted] == asked
 
 
 SILENT = """

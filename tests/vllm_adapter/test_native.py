@@ -13,15 +13,17 @@ from rlprof_vllm import Vllm
 from rlprof_vllm._engine import reach
 from rlprof_vllm._facts import Facts, looked_inside, seen
 from rlprof_vllm._native import Native, _has_not_begun
-from rlprof_vllm._options import VllmOptions
+from rlprof_vllm._options import Iterations, VllmOptions
 from rlprof_vllm._server import RefusedError, Server
 from rlprof_vllm.inside import METHOD
+from tests.cases import cases
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
-from tests.fakes.vllm_engines import ProfilerAlreadyActiveError
+from tests.fakes.vllm_engines import EngineDeadError, ProfilerAlreadyActiveError
 from tests.vllm_adapter.generations import engine
 
 WINDOW = Window(7, 8, "rollout")
+QUIET = {"ignore_frontend": True}
 STEP = (1_700_000_000_000_000_000, "execute_context_1(2)_generation_0(0)")
 
 
@@ -36,7 +38,8 @@ def _exported(monkeypatch, tmp_path):
         (driven.folder / "vllm.json").write_text(json.dumps(notes))
         for name, steps, rank in files:
             (driven.folder / "native" / name).write_bytes(kineto(steps, 4000, rank))
-        return {one.part or "summary": one for one in driven.call("export")}
+        of = {"json": "summary", "chrome-trace": "cut"}
+        return {one.part or of[one.format]: one for one in driven.call("export")}
 
     exported.driven = driven
     return exported
@@ -64,6 +67,22 @@ def test_each_trace_is_of_its_worker(exported):
     summary = made["summary"]
     assert summary.status == "partial"
     assert summary.note.startswith("3 of 6 workers left no trace in /traces; only")
+
+
+# failures.md: vllm-traces
+def test_a_trace_that_was_cut_takes_no_other_with_it(exported):
+    """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
+    file = exported.driven.folder / "native" / "b_rank1.1.pt.trace.json"
+    file.write_bytes(kineto([STEP], 4000, 1)[:20])
+
+    made = exported([("a_rank0.1.pt.trace.json", [STEP], 0)], tp=2, pp=1, dp=1, has_layout=True)
+
+    assert {part: (one.kind, one.status) for part, one in made.items()} == {
+        "worker 0": ("trace", "whole"), "cut": ("files", "partial"),
+        "summary": ("files", "partial"),
+    }  # fmt: skip
+    assert "cannot be read" in made["cut"].note
+    assert "1 of 2 workers left no trace" in made["summary"].note
 
 
 @pytest.mark.parametrize(("sizes", "lacks"), [((1, 1, 1), 0), ((2, 1, 1), 1), ((2, 3, 2), 11)])
@@ -124,18 +143,23 @@ def test_what_an_engine_has_is_read_without_a_call(tmp_path):
     assert not known.can_tell_workers
 
 
-def test_a_folder_other_than_the_launchs_is_told(tmp_path):
-    """Only where the engine says which it has."""
+# failures.md: vllm-native
+def test_what_an_engine_does_not_say_is_neither_asked_for_nor_told(tmp_path):
+    """A handle that takes any arguments gets none; a folder other than the launch's is told."""
     handle = engine("vllm==0.33.0", directory=tmp_path)
-    opaque = SimpleNamespace(start_profile=handle.start_profile)
+    start = lambda **given: handle.start_profile(**given)  # noqa: E731, PLW0108 -- of any names
+    opaque = SimpleNamespace(start_profile=start)
     told = []
     for one, wanted in ((handle, tmp_path), (handle, "/x"), (handle, None), (opaque, "/x")):
-        native = Native(reach(one, ""), VllmOptions(profiler_dir=wanted and str(wanted)), ())
+        options = VllmOptions(profiler_dir=wanted and str(wanted), iterations=Iterations(2))
+        native = Native(reach(one, ""), options, ())
         asyncio.run(native.start(WINDOW, "run-1"))
         handle.profiler.stop()
         told.append("profiler_dir" in native.unsupported)
 
     assert told == [False, True, False, False]
+    assert "does not say what it was launched with" in native.unsupported["iterations"]
+    assert set(handle.called("start_profile")[-1].values()) == {None}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +172,77 @@ def test_a_session_that_may_have_begun_is_stopped(exc, has_not_begun):
     assert _has_not_begun(exc) is has_not_begun
 
 
+@pytest.fixture(name="driven")
+def _driven(monkeypatch, tmp_path):
+    """Return a plugin that was configured for vLLM's own profiler; `.handle` is its engine."""
+    handle = engine("vllm==0.33.0", directory=tmp_path / "file" / "traces", launched=QUIET)
+    driven = Driven(monkeypatch, tmp_path, Vllm, handle, way="native")
+    driven.handle = handle
+    driven.call("configure")
+    return driven
+
+
+# failures.md: vllm-refused, vllm-profiled
+@cases(
+    "hook, exc, why, stops",
+    ("start_profile", TypeError("no such word"), "start_profile: TypeError: no such word", 0),
+    ("start_profile", RefusedError("answered 409"), "answered 409", 0),
+    ("start_profile", RuntimeError("no answer"), "start_profile: RuntimeError: no answer", 1),
+    ("stop_profile", RuntimeError("no answer"), "stop_profile: RuntimeError: no answer", 1),
+)
+def test_an_error_of_the_engines_spoils_its_window(driven, hook, exc, why, stops):
+    """It is stopped, as it may have begun; one that goes on is somebody's to the next window."""
+    driven.handle.raises[hook] = exc
+    said = driven.errors("start", "stop")
+    driven.handle.raises.clear()
+
+    again = driven.errors("start", "stop")
+
+    assert len(said) == 1
+    assert why in said[0]
+    assert len(driven.handle.called("stop_profile")) == stops + (hook == "start_profile")
+    theirs = "vllm: somebody else is profiling this engine"
+    assert again == [theirs] * (hook == "stop_profile")
+
+
+# failures.md: vllm-asleep
+@cases("word", "asleep", "paused")
+def test_a_sleeping_engine_is_left_alone(driven, word):
+    """A window is a phase of generation; awake again, it is recorded."""
+    method = {"asleep": "_is_sleeping", "paused": "_is_paused"}[word]
+    setattr(driven.handle, method, lambda: True)
+    (said,) = driven.errors("start")
+    delattr(driven.handle, method)
+
+    assert said.startswith(f"vllm: the engine is {word};")
+    assert driven.handle.called("start_profile") == []
+    assert driven.errors("start") == []
+
+
+# failures.md: engine-gone
+def test_an_engine_that_dies_while_it_is_asked_is_called_dead(driven):
+    """The error of that call names no cause."""
+
+    def asked():
+        driven.handle.die()
+        raise EngineDeadError("EngineCore encountered an issue")
+
+    driven.handle._is_sleeping = asked
+
+    assert driven.errors("start") == ["vllm: the engine is dead"]
+
+
+# failures.md: vllm-traces
+def test_a_folder_that_cannot_be_made_is_told(driven, tmp_path):
+    """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
+    (tmp_path / "file").touch()
+
+    found = driven.record(lambda: driven.handle.generate("jest"))
+
+    note = found.made["_vllm.json"].note
+    assert f"1 of 1 workers left no trace in {tmp_path / 'file' / 'traces'}" in note
+
+
 def test_somebody_elses_session_is_named(tmp_path):
     """It is the engine's own error, by its name."""
     handle = engine("vllm==0.33.0", directory=tmp_path)
@@ -157,13 +252,16 @@ def test_somebody_elses_session_is_named(tmp_path):
         asyncio.run(Native(reach(handle, ""), VllmOptions(), ()).start(WINDOW, "run-1"))
 
 
-def test_without_a_prefix_new_files_and_tables_are_ours():
-    """Tables reuse their names."""
+# failures.md: vllm-profiled
+def test_files_of_another_session_stay_where_they_are():
+    """Without a prefix, new files are ours, and all tables: they reuse their names."""
     native = Native(reach(engine("vllm==0.13.0"), ""), VllmOptions(), ())
     native._before = frozenset(["old.json", "old.txt"])
 
     names = ["old.json", "new.json", "old.txt"]
     assert [name for name in names if native._is_ours(name)] == ["new.json", "old.txt"]
+    native._prefix = "new"
+    assert [name for name in names if native._is_ours(name)] == ["new.json"]
 
 
 @pytest.mark.parametrize(
