@@ -46,15 +46,15 @@ class Lab:
 
     def train(
         self, handle: Any, *, inside: Any = None, before: Any = None, steps: Any = (1, 2, 3),
-        limits: Any = None, tool: Any = (), ranks: Any = None, loop: Any = None, **options: Any,
+        limits: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
         """Train; call *before* before each rollout and *inside* during it, with the step."""
         options = self.own() | options
-        config = self._config(steps, tool, {k: v for k, v in options.items() if v is not None})
+        config = self._config(steps, {k: v for k, v in options.items() if v is not None})
         config["limits"] = {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {})
         with rlprof.open(config, role="trainer") as prof:
             self.run_dir = prof.run_dir
-            prof.attach(handle, role="rollout", ranks=ranks, loop=loop)
+            prof.attach(handle, role="rollout")
             for step in prof.steps(steps):
                 if before is not None:
                     before(step)
@@ -69,7 +69,7 @@ class Lab:
         self, handle: Any, *, steps: Any = (1,), loop: Any = None, after: Any = None
     ) -> Any:
         """Train in a coroutine; tokens are asked for on another thread, then *after* is awaited."""
-        with rlprof.open(self._config(steps, (), self.own()), role="trainer") as prof:
+        with rlprof.open(self._config(steps, self.own()), role="trainer") as prof:
             prof.attach(handle, role="rollout", loop=loop)
             for _ in prof.steps(steps):
                 async with prof.phase("rollout"):
@@ -78,11 +78,10 @@ class Lab:
                     await after()
         return rlprof.read(prof.run_dir)
 
-    def _config(self, steps: Any, tool: Any, options: Any) -> dict[str, Any]:
-        tool = list(tool) if isinstance(tool, tuple) else tool
+    def _config(self, steps: Any, options: Any) -> dict[str, Any]:
         return self._places | {
             "steps": list(steps),
-            "roles": {"rollout": {"engine": self.engine, "phases": ["rollout"], "tool": tool}},
+            "roles": {"rollout": {"engine": self.engine, "phases": ["rollout"], "tool": []}},
             "engines": {self.engine: options},
         }
 

@@ -212,12 +212,3 @@ def test_an_answer_says_when_it_was_given_and_how_long_it_took(obey):
 
     assert before <= said["at_ns"] <= time.time_ns()
     assert 0 <= said["seconds"] <= (time.time_ns() - before) / 1e9 + 1e-6
-
-
-def test_a_window_that_ended_by_its_count_is_not_ended_again():
-    """Its tools have stopped, and its outcome is on its way."""
-    one = Begun(count=1).ran(1)
-
-    one.recording.end("end")
-
-    assert one.follower.seen == ["step 0", "pop", "iterations.count 1 was reached"]

@@ -92,8 +92,6 @@ class Profiler:
         """What torch's profiler raises when it is started."""
         self.met = 0
         """How often it came to where the ranks wait for each other, after each has written."""
-        self.writes = True
-        """Whether a trace is written; a later pipeline stage does it after the stop is answered."""
         self.profile_in_progress = False  # as SGLang makes its state: on the object
 
     def _profile(self, request: Any) -> Any:
@@ -148,8 +146,7 @@ class Profiler:
             trace.stop()
             suffix = self.place.suffix + (f"-{stage.name}" if stage else "")
             file = folder / f"{self.profile_id}{suffix}.trace.json.gz"
-            if self.writes:
-                trace.export_chrome_trace(str(file))
+            trace.export_chrome_trace(str(file))
             self.met += 1
         self.torch_profiler, self.profile_in_progress = None, False
         self.profiler_start_forward_ct = None

@@ -40,8 +40,6 @@ class Profiler:
     """How a worker's trace is called, before the time."""
     table: str = "{prefix}rank{rank}.profiler_out.txt"
     """How the table beside it is called; empty: there is none."""
-    writes: int | None = None
-    """How many of the workers leave a file; None: all."""
     first_prefix: str | None = None
     is_active: bool = False
     _prefix: str | None = None
@@ -67,10 +65,9 @@ class Profiler:
     def stop(self) -> None:
         """End the session; where none is, nothing happens."""
         was_active, self.is_active, self._is_session = self.is_active, False, False
-        workers = self.workers if self.writes is None else self.writes
         with suppress(OSError):  # a warning in a worker's log is all that vLLM says
             Path(self.directory).mkdir(parents=True, exist_ok=True)
-            for rank in range(workers if was_active else 0):
+            for rank in range(self.workers if was_active else 0):
                 self._write(rank)
 
     def _write(self, rank: int) -> None:
@@ -126,7 +123,6 @@ class Stand(Asked):
             for worker in self.workers:
                 worker.execute_model(number)
             stats.num_generation_tokens += 1
-            stats.last_token_ts = time.monotonic()
         states.pop(name)
         return prompt[::-1] * tokens
 
@@ -134,7 +130,7 @@ class Stand(Asked):
         """Die as a process does that is killed: nothing is written any more."""
         self.is_dead = True
         if self.profiler is not None:
-            self.profiler.writes = 0
+            self.profiler.workers = 0
 
     async def _later(self, method: str, given: dict[str, Any]) -> Any:
         gate = self.gates.get(method)

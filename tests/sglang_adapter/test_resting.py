@@ -163,25 +163,6 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
     assert (refused, ended, set(heard)) == (50, 50, {"tokens"})
 
 
-@pytest.mark.slow
-def test_a_hook_gives_up_soon_where_only_a_stranger_may_run_the_loop(handle):
-    """A step does not wait for a thread that may never come."""
-    engine = reach(handle)
-    other = threading.Thread(
-        target=lambda: handle.loop.run_until_complete(handle.generate_async(0))
-    )
-    other.start()
-    other.join()
-
-    began = time.monotonic()
-    with pytest.raises(CaptureError, match="did not answer"):
-        engine.drive(_answer(), 60)
-
-    assert time.monotonic() - began < 30
-    handle.loop.run_until_complete(asyncio.sleep(0.05))  # it begins when somebody runs the loop
-    assert not engine.is_late
-
-
 def test_a_hook_is_not_behind_a_long_call(handle):
     """It runs on the loop while that call still does."""
     engine, over = reach(handle), asyncio.Event()
@@ -292,8 +273,10 @@ def test_a_hook_that_cannot_run_there_is_refused(handle, monkeypatch):
     engine._turns._strangers.add(-1)
     with pytest.raises(CaptureError, match="another thread runs the engine's event loop"):
         engine.drive(_answer(), 3, begins=True)
-    with pytest.raises(CaptureError, match="did not answer within 3 s"):
-        engine.drive(_answer(), 3)
+    began = time.monotonic()
+    with pytest.raises(CaptureError, match="did not answer within 60 s"):
+        engine.drive(_answer(), 60)
+    assert time.monotonic() - began < 30  # a step does not wait for a thread that may never come
     assert engine.is_late
     engine._turns._strangers.clear()
     assert engine.drive(_answer(), 3, begins=True) == "answered"

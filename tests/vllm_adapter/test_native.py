@@ -12,14 +12,14 @@ from rlprof_engine import requests
 from rlprof_vllm import Vllm
 from rlprof_vllm._engine import reach
 from rlprof_vllm._facts import Facts, looked_inside, seen
-from rlprof_vllm._native import Native, _has_not_begun
+from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
 from rlprof_vllm._server import RefusedError, Server
 from rlprof_vllm.inside import METHOD
 from tests.cases import cases
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
-from tests.fakes.vllm_engines import EngineDeadError, ProfilerAlreadyActiveError
+from tests.fakes.vllm_engines import EngineDeadError
 from tests.vllm_adapter.generations import engine
 
 WINDOW = Window(7, 8, "rollout")
@@ -162,16 +162,6 @@ def test_what_an_engine_does_not_say_is_neither_asked_for_nor_told(tmp_path):
     assert set(handle.called("start_profile")[-1].values()) == {None}
 
 
-@pytest.mark.parametrize(
-    ("exc", "has_not_begun"),
-    [(TypeError(), True), (ValueError(), True), (RuntimeError("Profiling is not enabled"), True),
-     (ProfilerAlreadyActiveError(), True), (RuntimeError("a worker has died"), False)],
-)  # fmt: skip
-def test_a_session_that_may_have_begun_is_stopped(exc, has_not_begun):
-    """Not one that the frontend refused: a stop would end somebody else's."""
-    assert _has_not_begun(exc) is has_not_begun
-
-
 @pytest.fixture(name="driven")
 def _driven(monkeypatch, tmp_path):
     """Return a plugin that was configured for vLLM's own profiler; `.handle` is its engine."""
@@ -186,6 +176,8 @@ def _driven(monkeypatch, tmp_path):
 @cases(
     "hook, exc, why, stops",
     ("start_profile", TypeError("no such word"), "start_profile: TypeError: no such word", 0),
+    ("start_profile", ValueError("no such word"), "start_profile: ValueError: no such word", 0),
+    ("start_profile", RuntimeError("Profiling is not enabled"), "Profiling is not enabled", 0),
     ("start_profile", RefusedError("answered 409"), "answered 409", 0),
     ("start_profile", RuntimeError("no answer"), "start_profile: RuntimeError: no answer", 1),
     ("stop_profile", RuntimeError("no answer"), "stop_profile: RuntimeError: no answer", 1),
@@ -241,15 +233,6 @@ def test_a_folder_that_cannot_be_made_is_told(driven, tmp_path):
 
     note = found.made["_vllm.json"].note
     assert f"1 of 1 workers left no trace in {tmp_path / 'file' / 'traces'}" in note
-
-
-def test_somebody_elses_session_is_named(tmp_path):
-    """It is the engine's own error, by its name."""
-    handle = engine("vllm==0.33.0", directory=tmp_path)
-    handle.profiler.start()
-
-    with pytest.raises(CaptureError, match=r"^vllm: somebody else is profiling this engine"):
-        asyncio.run(Native(reach(handle, ""), VllmOptions(), ()).start(WINDOW, "run-1"))
 
 
 # failures.md: vllm-profiled
