@@ -176,21 +176,6 @@ class Driven:
         return SimpleNamespace(ready=ready, said=said, notes=notes, made=made)
 
 
-@contextmanager
-def on_a_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Run a loop on a thread of its own, as a server does; what still waits there is cancelled."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        asyncio.run_coroutine_threadsafe(all_ended(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
 async def all_ended() -> None:
     """Cancel what waits on this loop, and see it end."""
     others = asyncio.all_tasks() - {asyncio.current_task()}

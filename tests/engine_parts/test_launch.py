@@ -6,6 +6,7 @@ import rlprof
 from rlprof import Launch
 from rlprof_cli import main
 from rlprof_sglang import server_args
+from tests.cases import cases
 
 OF = {"vllm": "vLLM's own profiler", "sglang": "SGLang's own profiler"}
 ONLY, TWO = "{0} records torch only", ["torch", "torch_memory"]
@@ -17,15 +18,13 @@ def launch(engine, tool="torch", **options):
     return rlprof.launch(config, role="rollout")
 
 
-@pytest.mark.parametrize(
-    ("engine", "allowed", "wanted"),
-    [
-        *[(engine, None, None) for engine in OF],
-        *[(engine, "lora", "lora,rlprof") for engine in OF],
-        *[(engine, "rlprof,lora", None) for engine in OF],
-        ("vllm", "", "rlprof"),
-        ("sglang", "", None),
-    ],
+@cases(
+    "engine, allowed, wanted",
+    *[(engine, None, None) for engine in OF],
+    *[(engine, "lora", "lora,rlprof") for engine in OF],
+    *[(engine, "rlprof,lora", None) for engine in OF],
+    ("vllm", "", "rlprof"),
+    ("sglang", "", None),
 )
 def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, engine, allowed, wanted):
     """A variable names those it loads; an empty one is none for vLLM, and all for SGLang."""
@@ -36,13 +35,11 @@ def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, engine, a
     assert launch(engine).env.get(name) == wanted
 
 
-@pytest.mark.parametrize(
-    ("engine", "tool", "wanted"),
-    [
-        ("vllm", "nsys", {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}),
-        ("vllm", "torch", {}),
-        ("sglang", "torch", {"RLPROF_SGLANG": "1"}),
-    ],
+@cases(
+    "engine, tool, wanted",
+    ("vllm", "nsys", {"VLLM_WORKER_MULTIPROC_METHOD": "spawn"}),
+    ("vllm", "torch", {}),
+    ("sglang", "torch", {"RLPROF_SGLANG": "1"}),
 )
 def test_the_environment_is_what_the_tool_needs(engine, tool, wanted):
     """Nsys sees no process that was forked; SGLang's schedulers do nothing of ours unasked."""
@@ -60,14 +57,12 @@ def test_requests_say_when_they_waited_with_statistics_alone(engine, requests, w
     assert launch(engine, requests=requests).engine_args.get(name) is wanted
 
 
-@pytest.mark.parametrize(
-    ("engine", "options", "tool", "why"),
-    [
-        ("vllm", {"way": "native"}, "npu", f"way: native: {ONLY}; npu needs way: worker"),
-        ("vllm", {"way": "native"}, TWO, f"way: native: {ONLY}; torch_memory needs way: worker"),
-        ("sglang", {"native_merge": True}, TWO, f"native_merge: {ONLY}; torch_memory needs way: "),
-        ("sglang", {"way": "worker"}, [], "way: worker records with the run's tools, and there is"),
-    ],
+@cases(
+    "engine, options, tool, why",
+    ("vllm", {"way": "native"}, "npu", f"way: native: {ONLY}; npu needs way: worker"),
+    ("vllm", {"way": "native"}, TWO, f"way: native: {ONLY}; torch_memory needs way: worker"),
+    ("sglang", {"native_merge": True}, TWO, f"native_merge: {ONLY}; torch_memory needs way: "),
+    ("sglang", {"way": "worker"}, [], "way: worker records with the run's tools, and there is"),
 )
 def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
     """An engine's own profiler stands for the tool torch alone, and a way inside needs a tool."""
@@ -79,13 +74,11 @@ def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
 
 
 @pytest.mark.parametrize("engine", OF)
-@pytest.mark.parametrize(
-    ("way", "said"),
-    [
-        ("native", "({} in place of torch)"),
-        ("worker", "(inside it: torch)"),
-        ("auto", "(inside it: torch; without rlprof in its "),
-    ],
+@cases(
+    "way, said",
+    ("native", "({} in place of torch)"),
+    ("worker", "(inside it: torch)"),
+    ("auto", "(inside it: torch; without rlprof in its "),
 )
 def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, said):
     """The tools inside, or the engine's own profiler in their place; or what that depends on."""

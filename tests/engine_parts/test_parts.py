@@ -24,6 +24,7 @@ from rlprof_engine.told import Told, samples, totals
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang import _counters as sglang
 from rlprof_vllm import _counters as vllm
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -104,13 +105,11 @@ def test_metrics_are_read_by_name_from_prometheus_text():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (([3, 4], [1, 0], [0.2, 0.4]), {"requests_running": 7, "batch_size": 4,
-                                        "requests_waiting": 1, "kv_cache_use": pytest.approx(0.3)}),
-        (([], [], []), {}),
-    ],
+@cases(
+    "given, expected",
+    (([3, 4], [1, 0], [0.2, 0.4]), {"requests_running": 7, "batch_size": 4,
+                                    "requests_waiting": 1, "kv_cache_use": pytest.approx(0.3)}),
+    (([], [], []), {}),
     ids=["two schedulers", "nothing known"],
 )  # fmt: skip
 def test_schedulers_are_one_engine(given, expected):
@@ -169,10 +168,7 @@ def test_ranks_that_the_engine_does_not_have_are_named(ranks, is_told):
     assert list(found) == ["attach: ranks"] * is_told
 
 
-@pytest.mark.parametrize(
-    ("ranks", "chosen", "named"),
-    [((), (), []), ((0, 1), (0, 1), []), ((0, 1), (0,), ["ranks"])],
-)
+@cases("ranks, chosen, named", ((), (), []), ((0, 1), (0, 1), []), ((0, 1), (0,), ["ranks"]))
 def test_what_an_engines_own_profiler_cannot_choose_is_named(ranks, chosen, named):
     """It records all ranks, with torch alone."""
     workers = Workers(tools={"torch": {}, "nsys": {}}, ranks=ranks, chosen=chosen)

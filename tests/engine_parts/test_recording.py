@@ -11,6 +11,7 @@ import pytest
 import rlprof
 from rlprof import Window
 from rlprof_engine.recording import IDLE, Cut, Place, Recording, obeyed
+from tests.cases import cases
 from tests.engine_parts.lab import Follower
 
 
@@ -80,15 +81,13 @@ def test_it_begins_at_once_or_with_the_first_step():
     assert lazy.follower.seen == ["step 0", "pop"]
 
 
-@pytest.mark.parametrize(
-    ("steps", "word", "why", "is_ended"),
-    [
-        (1, None, "the engine was asked to asked", True),
-        (1, lambda text: text.removesuffix(" now"), "the engine was asked to load weights", True),
-        (1, lambda _: "", "", False),
-        (1, lambda _: {}["no such request"], "KeyError: 'no such request'", False),
-        (0, None, "", False),  # NeMo-RL sends weights after the step began, and generates then
-    ],
+@cases(
+    "steps, word, why, is_ended",
+    (1, None, "the engine was asked to asked", True),
+    (1, lambda text: text.removesuffix(" now"), "the engine was asked to load weights", True),
+    (1, lambda _: "", "", False),
+    (1, lambda _: {}["no such request"], "KeyError: 'no such request'", False),
+    (0, None, "", False),  # NeMo-RL sends weights after the step began, and generates then
     ids=["its name", "what is asked", "nothing", "what cannot be found", "before a step"],
 )
 def test_a_call_after_a_step_ends_a_window_by_the_word_for_it(steps, word, why, is_ended):
@@ -188,9 +187,7 @@ def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
     assert "no Worker.no_such" in said["why"]
 
 
-@pytest.mark.parametrize(
-    ("is_lazy", "steps", "why"), [(True, 0, IDLE), (True, 1, "skip"), (False, 0, "skip")]
-)
+@cases("is_lazy, steps, why", (True, 0, IDLE), (True, 1, "skip"), (False, 0, "skip"))
 def test_a_window_that_ends_before_its_first_step_says_why(obey, is_lazy, steps, why):
     """Only a lazy engine that ran no step is called idle: others are not known to have been."""
     worker = Worker()

@@ -9,6 +9,7 @@ from rlprof import Capture, CaptureError, Target, Window
 from rlprof_engine import requests
 from rlprof_engine.frontend import Served, parted, watched
 from rlprof_engine.requests import Watched, begun_in, trace_of
+from tests.cases import cases
 
 
 def test_a_frontend_goes_on_whatever_we_do_with_its_requests():
@@ -56,14 +57,12 @@ def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
     assert (dropped.status, dropped.note) == ("partial", "3 more requests were not kept")
 
 
-@pytest.mark.parametrize(
-    ("line", "dur"),
-    [
-        ({}, 4_000_000),
-        ({"last_token_ts": 14.0}, 3_000_000),
-        ({"last_token_ts": 14.0, "finish": "abort"}, 4_000_000),
-        ({"last_token_ts": 14.0, "left": None}, 9_000_000),
-    ],
+@cases(
+    "line, dur",
+    ({}, 4_000_000),
+    ({"last_token_ts": 14.0}, 3_000_000),
+    ({"last_token_ts": 14.0, "finish": "abort"}, 4_000_000),
+    ({"last_token_ts": 14.0, "left": None}, 9_000_000),
 )
 def test_slices_lie_where_the_request_was(trace, tmp_path, line, dur):
     """From its queue to its last token; an aborted one until it left, an open one to the end."""

@@ -10,6 +10,7 @@ from rlprof import CaptureError
 from rlprof_npu import _analysis, _export
 from rlprof_npu._library import import_library, refuse_beside_others
 from rlprof_npu._options import NpuOptions
+from tests.cases import cases
 from tests.fakes.torch_npu import analysed
 
 torch = pytest.mark.slow
@@ -99,12 +100,10 @@ def test_a_start_that_fails_silently_is_refused(library, home):
 
 # failures.md: npu-threads
 @torch
-@pytest.mark.parametrize(
-    ("lack", "said"),
-    [
-        ("leaves_no_info", "torch_npu did not finish (there is no profiler_info)"),
-        ("records_nothing", "no event of the CPU was recorded (FRAMEWORK is empty)"),
-    ],
+@cases(
+    "lack, said",
+    ("leaves_no_info", "torch_npu did not finish (there is no profiler_info)"),
+    ("records_nothing", "no event of the CPU was recorded (FRAMEWORK is empty)"),
 )
 def test_a_window_that_lacks_something_is_partial(library, home, lack, said):
     """What is missing is noticed when the window ends, and said with what there is."""

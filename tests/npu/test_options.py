@@ -7,6 +7,7 @@ from rlprof.errors import ConfigError
 from rlprof_npu import Npu
 from rlprof_npu._library import experimental
 from rlprof_npu._options import NpuOptions, conflicts
+from tests.cases import cases
 
 
 def asked(options):
@@ -19,14 +20,12 @@ def asked(options):
     return tools["actor"][0].options
 
 
-@pytest.mark.parametrize(
-    ("name", "words", "field", "meant"),
-    [
-        ("level", ("level_none", "Level2", 1), "level", ["none", "2", "1"]),
-        ("analysis", (True, False), "analysis", ["after", "none"]),
-        ("contents", ("cpu, Stack", ["cpu"]), "contents", [("cpu", "stack"), ("cpu",)]),
-        ("contents", (["shapes", "memory"], ["cpu"]), "activities", [("npu", "cpu"), ("cpu",)]),
-    ],
+@cases(
+    "name, words, field, meant",
+    ("level", ("level_none", "Level2", 1), "level", ["none", "2", "1"]),
+    ("analysis", (True, False), "analysis", ["after", "none"]),
+    ("contents", ("cpu, Stack", ["cpu"]), "contents", [("cpu", "stack"), ("cpu",)]),
+    ("contents", (["shapes", "memory"], ["cpu"]), "activities", [("npu", "cpu"), ("cpu",)]),
 )
 def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
     """Also rlprof's own words; contents that name neither npu nor cpu record both."""
@@ -34,28 +33,26 @@ def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
 
 
 # failures.md: npu-options
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ({"contents": ["gpu"]}, "got 'gpu'; did you mean 'npu'?"),
-        ({"level": 3}, "level: expected none, 0, 1 or 2, got 3"),
-        ({"export_type": []}, "export_type: is empty; give text, db, or both"),
-        ({"l2_cache": 1}, "l2_cache: expected true or false, got 1"),
-        # core would end the helper in the middle of it
-        ({"analysis_timeout_s": 900}, "must be less than limits.export_timeout_s, 600; got 900"),
-        ({"contents": ["cpu"], "level": 1, "sys_io": True},
-         "only with the device it records level, sys_io; add npu to contents"),
-        ({"contents": ["npu", "stack"]},
-         "only with the host it records stack; add cpu to contents"),
-        ({"aic_metrics": "Memory"}, "aic_metrics Memory is recorded from level 1 on"),
-        ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]}, "exclude each other"),
-        ({"gc_detect_threshold": 2e9}, "got 2000000000.0"),
-        ({"op_attr": True}, "op_attr is written into a db only"),
-        ({"op_attr": True, "export_type": ["db"], "level": "none"}, "not recorded at level none"),
-        ({"level": "none", "mstx": False}, "level none records marks alone"),
-        ({"mstx": False, "mstx_domain_exclude": ["b"]}, "mstx is off, so it has no domains"),
-        ({"contents": ["npu"], "gc_detect_threshold": 1.0}, "records gc_detect_threshold"),
-    ],
+@cases(
+    "options, fault",
+    ({"contents": ["gpu"]}, "got 'gpu'; did you mean 'npu'?"),
+    ({"level": 3}, "level: expected none, 0, 1 or 2, got 3"),
+    ({"export_type": []}, "export_type: is empty; give text, db, or both"),
+    ({"l2_cache": 1}, "l2_cache: expected true or false, got 1"),
+    # core would end the helper in the middle of it
+    ({"analysis_timeout_s": 900}, "must be less than limits.export_timeout_s, 600; got 900"),
+    ({"contents": ["cpu"], "level": 1, "sys_io": True},
+     "only with the device it records level, sys_io; add npu to contents"),
+    ({"contents": ["npu", "stack"]},
+     "only with the host it records stack; add cpu to contents"),
+    ({"aic_metrics": "Memory"}, "aic_metrics Memory is recorded from level 1 on"),
+    ({"mstx_domain_include": ["a"], "mstx_domain_exclude": ["b"]}, "exclude each other"),
+    ({"gc_detect_threshold": 2e9}, "got 2000000000.0"),
+    ({"op_attr": True}, "op_attr is written into a db only"),
+    ({"op_attr": True, "export_type": ["db"], "level": "none"}, "not recorded at level none"),
+    ({"level": "none", "mstx": False}, "level none records marks alone"),
+    ({"mstx": False, "mstx_domain_exclude": ["b"]}, "mstx is off, so it has no domains"),
+    ({"contents": ["npu"], "gc_detect_threshold": 1.0}, "records gc_detect_threshold"),
 )  # fmt: skip
 def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
     """What it would do silently is told before the run, with what to do."""

@@ -11,6 +11,7 @@ from rlprof import Capture, Target, Window
 from rlprof_npu._cluster import join
 from rlprof_npu._raw import first_error
 from rlprof_npu._trace import finish, place_clock
+from tests.cases import cases
 
 AT = 1_795_380_511_000_000_000
 
@@ -73,12 +74,10 @@ def test_marks_move_the_clock(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "dropped", "is_cut"),
-    [
-        (json.dumps([span("a", 0), span("b", 10)])[:-20], 1, True),
-        ([span("a", 0), 7, {"name": "x"}, {"ph": "X"}, span("z", 0, ts="0.000"), ""], 5, False),
-    ],
+@cases(
+    "text, dropped, is_cut",
+    (json.dumps([span("a", 0), span("b", 10)])[:-20], 1, True),
+    ([span("a", 0), 7, {"name": "x"}, {"ph": "X"}, span("z", 0, ts="0.000"), ""], 5, False),
     ids=["cut", "odd"],
 )
 def test_what_is_no_event_is_left_out_and_counted(tmp_path, text, dropped, is_cut):
@@ -147,12 +146,10 @@ def test_a_role_has_a_folder_of_its_own(tmp_path, monkeypatch, has_links):
     assert (home / KEPT[0]).stat().st_nlink == 1 + has_links
 
 
-@pytest.mark.parametrize(
-    ("target", "kept", "folder"),
-    [
-        (Target("rollout", 0, 2, replica=1, worker=0), KEPT, f"{STEP}/rollout_replica_1"),
-        (Target("actor", 3, 8), ("FRAMEWORK/torch.op_range", KEPT[0]), STEP),
-    ],
+@cases(
+    "target, kept, folder",
+    (Target("rollout", 0, 2, replica=1, worker=0), KEPT, f"{STEP}/rollout_replica_1"),
+    (Target("actor", 3, 8), ("FRAMEWORK/torch.op_range", KEPT[0]), STEP),
     ids=["replica", "raw data"],
 )
 def test_what_has_its_place_stays_there(tmp_path, target, kept, folder):

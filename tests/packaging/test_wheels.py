@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tarfile
 import zipfile
 from email import message_from_string
 from importlib import metadata
@@ -113,13 +112,3 @@ def test_a_release_of_the_product_names_versions(product, source, tmp_path):
     assert [need for need in local if "file:" not in need] == []
     assert "Private :: Do Not Upload" in about(checkout).get_all("Classifier")
     assert "Private :: Do Not Upload" not in about(product).get_all("Classifier")
-
-
-def test_an_sdist_holds_what_is_needed_to_build(dist):
-    """The source distribution has the package, its README and its pyproject.toml, and no tests."""
-    with tarfile.open(dist.sdist) as sdist:
-        names = {name.partition("/")[2] for name in sdist.getnames()}
-
-    assert {"PKG-INFO", "README.md", "LICENSE", "pyproject.toml"} <= names
-    assert f"src/{dist.package}/__init__.py" in names
-    assert not [name for name in names if "test_" in name and not name.endswith(".txt")]

@@ -10,6 +10,7 @@ import pytest
 
 import rlprof
 from rlprof_sglang import _guard, inside
+from tests.cases import cases
 from tests.engine_parts.lab import orders
 from tests.fakes.sglang_engines import STOP, ProfileReq, manager
 from tests.fakes.sglang_schedulers import RESTS, Mode, batch
@@ -63,13 +64,11 @@ def ours(folder, **words):
 
 
 # failures.md: sglang-harm
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ({"profile_by_stage": True}, "rlprof: profile_by_stage needs num_steps"),
-        ({"activities": ["CPU", "MEM"]}, "AssertionError: Torch not compiled with CUDA enabled"),
-        ({}, "Kineto is already active"),
-    ],
+@cases(
+    "words, why",
+    ({"profile_by_stage": True}, "rlprof: profile_by_stage needs num_steps"),
+    ({"activities": ["CPU", "MEM"]}, "AssertionError: Torch not compiled with CUDA enabled"),
+    ({}, "Kineto is already active"),
 )
 def test_what_it_would_not_survive_is_refused(scheduler, folder, words, why):
     """With an answer, for nobody may wait for one; the next session is recorded."""
@@ -163,12 +162,10 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
 
 
 # failures.md: sglang-harm
-@pytest.mark.parametrize(
-    ("words", "lost"),
-    [
-        ({"profile_by_stage": True, "num_steps": 2}, "profiler_prefill_ct"),
-        ({"num_steps": 5}, "profiler_target_forward_ct"),
-    ],
+@cases(
+    "words, lost",
+    ({"profile_by_stage": True, "num_steps": 2}, "profiler_prefill_ct"),
+    ({"num_steps": 5}, "profiler_target_forward_ct"),
     ids=["that waits", "in progress"],
 )
 def test_a_step_that_raises_ends_the_session_alone(scheduler, folder, words, lost):

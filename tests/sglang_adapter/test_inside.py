@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import inside
+from tests.cases import cases
 from tests.fakes.sglang_engines import PROFILER, ProfileReq, manager
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -120,13 +121,11 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
 
 
 # failures.md: sglang-cut
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("UpdateWeightsFromTensorReqInput", "update weights from tensor"),
-        ("ReleaseMemoryOccupationReqInput", "release memory occupation"),
-        ("TokenizedGenerateReqInput", ""),
-    ],
+@cases(
+    "name, why",
+    ("UpdateWeightsFromTensorReqInput", "update weights from tensor"),
+    ("ReleaseMemoryOccupationReqInput", "release memory occupation"),
+    ("TokenizedGenerateReqInput", ""),
 )
 def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
     """By the name of what it is asked: such a request ends it, any other does not."""

@@ -12,6 +12,7 @@ from rlprof_sglang._facts import Facts
 from rlprof_sglang._request import Request
 from rlprof_sglang._ways import sleepless, unasked, way
 from rlprof_sglang._words import SWITCH
+from tests.cases import cases
 
 STACKS = ("iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
           "scheduler writes up to two million events a second")  # fmt: skip
@@ -25,17 +26,15 @@ INSIDE = "by_stage: SGLang's own profiler does that; leave out way: worker"
 BY_STAGE = {"by_stage": True, "iterations": {"count": 2}}
 
 
-@pytest.mark.parametrize(
-    ("options", "contents", "why"),
-    [
-        ({"activities": ["CPU", "gpu"]}, [], UNKNOWN),
-        ({"activities": []}, [], EMPTY),
-        ({"by_stage": True}, [], DIES),
-        ({"step_start": 1, "iterations": {"count": 2}}, [], VERLS),
-        ({"step_start": 5, "step_end": 5}, [], REVERSED),
-        ({"way": "worker"} | BY_STAGE, [], INSIDE),
-        ({}, ["stack"], f"config: engines.sglang: {STACKS}"),
-    ],
+@cases(
+    "options, contents, why",
+    ({"activities": ["CPU", "gpu"]}, [], UNKNOWN),
+    ({"activities": []}, [], EMPTY),
+    ({"by_stage": True}, [], DIES),
+    ({"step_start": 1, "iterations": {"count": 2}}, [], VERLS),
+    ({"step_start": 5, "step_end": 5}, [], REVERSED),
+    ({"way": "worker"} | BY_STAGE, [], INSIDE),
+    ({}, ["stack"], f"config: engines.sglang: {STACKS}"),
 )
 def test_what_cannot_be_is_refused_before_the_run(options, contents, why):
     """With one sentence that says what to write instead."""
@@ -113,17 +112,15 @@ GPU, MEM = "activities: GPU", "activities: MEM"
 
 
 # failures.md: sglang-harm
-@pytest.mark.parametrize(
-    ("device", "options", "found", "told"),
-    [
-        ("cpu", {}, ["CPU"], []),
-        ("cpu", {"contents": ("cuda",)}, ["CPU"], [GPU]),
-        ("cpu", {"activities": ("CPU", "GPU")}, ["CPU"], [GPU]),
-        ("cpu", {"activities": ("CPU", "MEM")}, ["CPU"], [MEM]),
-        ("cuda", {"activities": ("GPU", "MEM")}, ["GPU", "MEM"], []),
-        ("cpu", {"activities": ("MEM",)}, "MEM cannot be recorded on cpu", []),
-        ("", {"activities": ("MEM",)}, "MEM cannot be recorded on an unknown device", []),
-    ],
+@cases(
+    "device, options, found, told",
+    ("cpu", {}, ["CPU"], []),
+    ("cpu", {"contents": ("cuda",)}, ["CPU"], [GPU]),
+    ("cpu", {"activities": ("CPU", "GPU")}, ["CPU"], [GPU]),
+    ("cpu", {"activities": ("CPU", "MEM")}, ["CPU"], [MEM]),
+    ("cuda", {"activities": ("GPU", "MEM")}, ["GPU", "MEM"], []),
+    ("cpu", {"activities": ("MEM",)}, "MEM cannot be recorded on cpu", []),
+    ("", {"activities": ("MEM",)}, "MEM cannot be recorded on an unknown device", []),
 )
 def test_what_a_device_cannot_record_is_left_out_or_refused(device, options, found, told):
     """Torch would assert, and the scheduler would end."""
@@ -166,9 +163,7 @@ def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
     )
 
 
-@pytest.mark.parametrize(
-    ("contents", "chosen"), [(None, "worker"), ((), "worker"), (("cpu", "stack"), "native")]
-)
+@cases("contents, chosen", (None, "worker"), ((), "worker"), (("cpu", "stack"), "native"))
 def test_contents_choose_the_profiler_they_are_for(contents, chosen):
     """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
     born_with_us = SimpleNamespace(facts=Facts("Engine", is_inside=True))

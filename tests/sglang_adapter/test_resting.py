@@ -207,15 +207,13 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
     assert handle.generate(0) == "tokens"
 
 
-@pytest.mark.parametrize(
-    ("attached", "own", "is_unborn"),
-    [
-        (None, None, True),
-        ("a", None, False),
-        (None, "a", True),
-        ("a", "a", False),
-        ("b", "a", True),
-    ],
+@cases(
+    "attached, own, is_unborn",
+    (None, None, True),
+    ("a", None, False),
+    (None, "a", True),
+    ("a", "a", False),
+    ("b", "a", True),
 )
 def test_who_attaches_an_engine_that_nobody_has_asked_may_name_its_loop(attached, own, is_unborn):
     """Else our first call would give it our loop for ever."""

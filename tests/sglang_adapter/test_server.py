@@ -4,6 +4,7 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof_sglang._server import RefusedError, Server, UnsaidError, _is_here
+from tests.cases import cases
 from tests.engine_parts.lab import notes, serving, states
 
 pytestmark = pytest.mark.usefixtures("modules")
@@ -50,9 +51,7 @@ def test_a_server_with_a_key_is_given_it(lab, server, given, why, caplog):
 
 
 # failures.md: sglang-key
-@pytest.mark.parametrize(
-    ("host", "is_here"), [("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False)]
-)
+@cases("host, is_here", ("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False))
 def test_a_host_is_known_to_be_this_one(host, is_here):
     """By its name, or because its address can be bound here."""
     assert _is_here(f"http://{host}:30000") is is_here

@@ -16,6 +16,7 @@ from rlprof_sglang import Sglang, SglangOptions, _guard, _native
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
 from rlprof_sglang._native import FILES, Native
 from rlprof_sglang._server import RefusedError, Server, UnsaidError
+from tests.cases import cases
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
 from tests.fakes.sglang_engines import STOP, engine
@@ -95,17 +96,15 @@ def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
 
 
 # failures.md: sglang-refused
-@pytest.mark.parametrize(
-    ("hook", "exc", "why", "later"),
-    [
-        ("start_profile", RuntimeError("already in progress"), "somebody else is profiling", ""),
-        ("start_profile", RuntimeError("no disk"), "start_profile: no disk", ""),
-        ("start_profile", TypeError("no such word"), "start_profile: no such word", ""),
-        ("start_profile", RefusedError("no key"), "no key", ""),
-        ("start_profile", UnsaidError("answered 500"), "answered 500", ""),
-        ("stop_profile", KeyError("gone"), "stop_profile: KeyError", "is unknown"),
-        ("stop_profile", RuntimeError("not in progress"), "", ""),
-    ],
+@cases(
+    "hook, exc, why, later",
+    ("start_profile", RuntimeError("already in progress"), "somebody else is profiling", ""),
+    ("start_profile", RuntimeError("no disk"), "start_profile: no disk", ""),
+    ("start_profile", TypeError("no such word"), "start_profile: no such word", ""),
+    ("start_profile", RefusedError("no key"), "no key", ""),
+    ("start_profile", UnsaidError("answered 500"), "answered 500", ""),
+    ("stop_profile", KeyError("gone"), "stop_profile: KeyError", "is unknown"),
+    ("stop_profile", RuntimeError("not in progress"), "", ""),
 )
 def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, *, hook, exc, why, later):
     """A stop that failed leaves the state unknown, so that its schedulers are left alone."""
@@ -168,15 +167,13 @@ def layout(tp=1, pp=1, dp=1, **more):
     return {**attrs.asdict(facts), "workers": facts.workers}
 
 
-@pytest.mark.parametrize(
-    ("name", "facts", "part", "where"),
-    [
-        ("-TP-1-DP-1-PP-2-EP-3", layout(2, 3, 2), "worker 11", {"tp": 1, "dp": 1, "pp": 2}),
-        ("-TP-1-DP-1-PP-2", layout(2, 3, 2, has_dp_attention=True), "worker 5",
-         {"tp": 1, "dp": 1, "pp": 2}),
-        ("-TP-1-DECODE", {}, "worker 1 decode", {"tp": 1}),
-        ("", {}, "worker", {}),
-    ],
+@cases(
+    "name, facts, part, where",
+    ("-TP-1-DP-1-PP-2-EP-3", layout(2, 3, 2), "worker 11", {"tp": 1, "dp": 1, "pp": 2}),
+    ("-TP-1-DP-1-PP-2", layout(2, 3, 2, has_dp_attention=True), "worker 5",
+     {"tp": 1, "dp": 1, "pp": 2}),
+    ("-TP-1-DECODE", {}, "worker 1 decode", {"tp": 1}),
+    ("", {}, "worker", {}),
 )  # fmt: skip
 def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
     """By the ranks in its name, and by what is known of the engine."""
@@ -187,30 +184,28 @@ def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
 
 
 # failures.md: sglang-traces
-@pytest.mark.parametrize(
-    ("names", "more", "note", "status"),
-    [
-        (["-TP-0"], {"facts": layout(2)}, "1 of 2 schedulers left no trace in /f: its log",
-         "partial"),
-        (["-TP-0"], {"facts": layout(2), "lost": "no answer"}, "in /f: no answer", "partial"),
-        (["-TP-0"], {"facts": layout(2), "by_stage": True}, "/f: a stage that never", "partial"),
-        (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {"0": 3}}, "iterations.skip had run",
-         "partial"),
-        (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {}}, "/f: its log", "partial"),
-        (["-TP-0"], {"facts": layout(2, nodes=3)}, "of this host; the other 2 have", "partial"),
-        ([], {"facts": layout(2, 3), "ran": {"0": 0}}, f"worker 0: {IDLE}", "whole"),
-        ([], {"facts": layout(2, has_dp_attention=True), "ran": {"0": 0}}, "1 of 2", "partial"),
-        (["-TP-0-DP-1"], {"facts": layout(dp=2), "ran": {"0": 0, "1": 0}}, f"worker 0: {IDLE}",
-         "whole"),
-        (["-TP-0-DP-0"], {"facts": layout(dp=3), "ran": {"1": 0}}, "1 of 3 schedulers", "partial"),
-        (["-TP-0-EXTEND"], {"by_stage": True}, "1 of 2 stages were recorded", "whole"),
-        (["-TP-0"], {}, "worker 0: 1 of the 5 engine steps", "whole"),
-        (["-TP-0-EXTEND"], {}, "worker 0, prefill: 1 of the 5", "whole"),
-        ([], {"way": "worker", "ended": [{"state": "ended", "worker": 0, "iterations": 3}]},
-         "worker 0: 3 of the 5 engine steps", "whole"),
-        (["-TP-0"], {"merged": True}, "SGLang left no merged file", "partial"),
-        (["-TP-0"], {"whys": ["worker 0: no disk"]}, "worker 0: no disk", "partial"),
-    ],
+@cases(
+    "names, more, note, status",
+    (["-TP-0"], {"facts": layout(2)}, "1 of 2 schedulers left no trace in /f: its log",
+     "partial"),
+    (["-TP-0"], {"facts": layout(2), "lost": "no answer"}, "in /f: no answer", "partial"),
+    (["-TP-0"], {"facts": layout(2), "by_stage": True}, "/f: a stage that never", "partial"),
+    (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {"0": 3}}, "iterations.skip had run",
+     "partial"),
+    (["-TP-0"], {"facts": layout(2), "skips": True, "ran": {}}, "/f: its log", "partial"),
+    (["-TP-0"], {"facts": layout(2, nodes=3)}, "of this host; the other 2 have", "partial"),
+    ([], {"facts": layout(2, 3), "ran": {"0": 0}}, f"worker 0: {IDLE}", "whole"),
+    ([], {"facts": layout(2, has_dp_attention=True), "ran": {"0": 0}}, "1 of 2", "partial"),
+    (["-TP-0-DP-1"], {"facts": layout(dp=2), "ran": {"0": 0, "1": 0}}, f"worker 0: {IDLE}",
+     "whole"),
+    (["-TP-0-DP-0"], {"facts": layout(dp=3), "ran": {"1": 0}}, "1 of 3 schedulers", "partial"),
+    (["-TP-0-EXTEND"], {"by_stage": True}, "1 of 2 stages were recorded", "whole"),
+    (["-TP-0"], {}, "worker 0: 1 of the 5 engine steps", "whole"),
+    (["-TP-0-EXTEND"], {}, "worker 0, prefill: 1 of the 5", "whole"),
+    ([], {"way": "worker", "ended": [{"state": "ended", "worker": 0, "iterations": 3}]},
+     "worker 0: 3 of the 5 engine steps", "whole"),
+    (["-TP-0"], {"merged": True}, "SGLang left no merged file", "partial"),
+    (["-TP-0"], {"whys": ["worker 0: no disk"]}, "worker 0: no disk", "partial"),
 )  # fmt: skip
 def test_what_is_missing_is_said(exported, names, more, note, status):
     """With the reason, where it is known; who ran no step was idle."""
@@ -310,9 +305,7 @@ def test_a_folder_is_made_where_the_engine_can_write(tmp_path, kind, is_local, i
 
 
 # failures.md: sglang-harm
-@pytest.mark.parametrize(
-    ("version", "named"), [("9.1", "SGLang 9.1 over"), ("", "unknown release")]
-)
+@cases("version, named", ("9.1", "SGLang 9.1 over"), ("", "unknown release"))
 def test_what_would_end_the_schedulers_is_not_asked(monkeypatch, version, named):
     """Stages without our guard overwrite their memory; the second profiler ends them."""
     options = SglangOptions(by_stage=True, iterations=Iterations(2))
@@ -325,9 +318,7 @@ def test_what_would_end_the_schedulers_is_not_asked(monkeypatch, version, named)
         Native(native(is_inside=True), SglangOptions(), {})._check()
 
 
-@pytest.mark.parametrize(
-    ("pp", "nodes", "there", "looks"), [(1, 1, 0, 0), (2, 2, 0, 0), (2, 1, 2, 0), (2, 1, 1, 2)]
-)
+@cases("pp, nodes, there, looks", (1, 1, 0, 0), (2, 2, 0, 0), (2, 1, 2, 0), (2, 1, 1, 2))
 def test_later_stages_are_waited_for(tmp_path, monkeypatch, *, pp, nodes, there, looks):
     """They write after the stop was answered; those of another node do so there."""
     slept = []
@@ -348,9 +339,7 @@ def test_later_stages_are_waited_for(tmp_path, monkeypatch, *, pp, nodes, there,
     assert len(slept) == looks
 
 
-@pytest.mark.parametrize(
-    ("exc", "stops"), [(None, 1), (RuntimeError("x"), 1), (RuntimeError("already in progress"), 0)]
-)
+@cases("exc, stops", (None, 1), (RuntimeError("x"), 1), (RuntimeError("already in progress"), 0))
 def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops):
     """It would fill the memory; somebody else's is left alone."""
     engine_ = native()

@@ -13,7 +13,6 @@ from tests.engine_parts.lab import (
     ANSWER,
     all_ended,
     notes,
-    on_a_loop,
     states,
     traces_of,
 )
@@ -83,17 +82,6 @@ def _started_on(handle):
 
     handle._start_profile = look
     return loops
-
-
-# failures.md: vllm-loop
-def test_an_engine_on_a_loop_of_its_own_is_called_there(lab, handle, started_on):
-    """An AsyncLLM belongs to the loop its output handler runs on."""
-    with on_a_loop() as loop:
-        handle.output_handler = asyncio.run_coroutine_threadsafe(_task(), loop).result()
-        run = lab.train(handle, steps=(1,))
-
-    assert states(run) == ["whole"]
-    assert started_on == [loop]
 
 
 async def _task():

@@ -12,6 +12,7 @@ from rlprof_engine.iterations import Iterations
 from rlprof_vllm import Vllm, _vllm, inside
 from rlprof_vllm._facts import Facts
 from rlprof_vllm._options import VllmOptions
+from tests.cases import cases
 from tests.engine_parts.lab import Driven, orders
 from tests.vllm_adapter.generations import Worker, engine
 
@@ -179,20 +180,18 @@ HAS_IT = {"methods": ("start_profile",)}
 
 
 # failures.md: vllm-launch
-@pytest.mark.parametrize(
-    ("facts", "tools", "found"),
-    [
-        ({"can_tell_workers": True}, ["torch"], "worker"),
-        ({"can_tell_workers": True, **HAS_IT}, [], "native"),
-        (HAS_IT, ["torch"], "native"),
-        ({"kind": "http"}, ["torch"], "cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"),
-        ({"kind": "http", "methods": ("collective_rpc",)}, ["torch"], "rlprof-vllm is not in them"),
-        ({}, ["torch"], "rlprof-vllm is not in them: install it there.*LLM has no start_profile"),
-        ({}, [], "the config names no tool for them"),
-        (HAS_IT, ["nsys"], "it records torch only, and cannot replace nsys"),
-        (HAS_IT | {"profiler": ""}, ["torch"], "it is off; launch the engine"),
-        (HAS_IT | {"profiler": "", "version": "9"}, ["torch"], "vLLM 9 has it in a place unknown"),
-    ],
+@cases(
+    "facts, tools, found",
+    ({"can_tell_workers": True}, ["torch"], "worker"),
+    ({"can_tell_workers": True, **HAS_IT}, [], "native"),
+    (HAS_IT, ["torch"], "native"),
+    ({"kind": "http"}, ["torch"], "cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"),
+    ({"kind": "http", "methods": ("collective_rpc",)}, ["torch"], "rlprof-vllm is not in them"),
+    ({}, ["torch"], "rlprof-vllm is not in them: install it there.*LLM has no start_profile"),
+    ({}, [], "the config names no tool for them"),
+    (HAS_IT, ["nsys"], "it records torch only, and cannot replace nsys"),
+    (HAS_IT | {"profiler": ""}, ["torch"], "it is off; launch the engine"),
+    (HAS_IT | {"profiler": "", "version": "9"}, ["torch"], "vLLM 9 has it in a place unknown"),
 )
 def test_the_way_follows_from_what_is_known(monkeypatch, facts, tools, found):
     """In the workers if our code is there, else by vLLM's own profiler, else it is said why."""

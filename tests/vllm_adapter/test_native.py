@@ -262,9 +262,7 @@ def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):
 
 
 # failures.md: vllm-native
-@pytest.mark.parametrize(
-    ("found", "has_it"), [([[METHOD], [METHOD]], True), ([[METHOD], ["x"]], False), ([], False)]
-)
+@cases("found, has_it", ([[METHOD], [METHOD]], True), ([[METHOD], ["x"]], False), ([], False))
 def test_our_code_is_in_all_workers_or_in_none(found, has_it):
     """A call that fails in one would shift the answers of all later ones."""
 

@@ -12,6 +12,7 @@ from rlprof_vllm._engine import reach
 from rlprof_vllm._launch import engine_launch
 from rlprof_vllm._native import Native
 from rlprof_vllm._options import Iterations, VllmOptions
+from tests.cases import cases
 from tests.signatures.record import number
 from tests.vllm_adapter import signatures
 from tests.vllm_adapter.generations import SAID, engine
@@ -68,14 +69,12 @@ WHOLE, BY_LAUNCH = {"delay_iterations": 0, "max_iterations": 0}, {"delay_iterati
 
 @every_kind
 @every_release
-@pytest.mark.parametrize(
+@cases(
     "row",
-    [
-        ({}, None, ({}, "")),
-        ({}, CHOSEN, (BY_LAUNCH, None)),
-        (BY_LAUNCH, CHOSEN, (BY_LAUNCH, "by the launch, the same for all windows")),
-        ({"max_iterations": 5}, None, (WHOLE, None)),
-    ],
+    ({}, None, ({}, "")),
+    ({}, CHOSEN, (BY_LAUNCH, None)),
+    (BY_LAUNCH, CHOSEN, (BY_LAUNCH, "by the launch, the same for all windows")),
+    ({"max_iterations": 5}, None, (WHOLE, None)),
     ids=["whole", "counted", "as launched", "whole, launched to count"],
 )
 def test_a_window_is_started_in_the_words_of_the_release(release, kind, tmp_path, row):
