@@ -9,9 +9,11 @@ import pytest
 from rlprof.types import Target
 from rlprof_timeline import _pool
 from rlprof_timeline._events import moved
+from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._place import Place
 from rlprof_timeline._recorded import _rank
 from rlprof_timeline._tracks import Tracks, called
+from tests.timeline.layouts import kineto
 
 EPOCH = 1_700_000_000_000_000_000
 AT = {"pid": 1, "tid": 1}
@@ -87,3 +89,14 @@ def test_traces_are_moved_side_by_side_where_it_pays(
         _pool.move_all(groups, None, tmp_path)
 
     assert begun == (["there"] if is_parallel else ["here"] * 2)
+
+
+@pytest.mark.parametrize(("line", "is_known"), [("\n  ", True), ("\n\t ", False)])
+@pytest.mark.parametrize("end", ["{", "}"])
+def test_only_the_lines_of_kineto_are_moved_in_place(end, line, is_known):
+    """Others are decoded, event by event."""
+    event = {"ph": "X", "cat": "op", "name": "a", **AT, "ts": 5, "dur": 1}
+    batch = ",".join([kineto(event)] * 2).replace(f"\n  {end}", f"{line}{end}", 1)
+    place = Place(0, Tracks("", 100_000, 1), 123_456)
+
+    assert (moved_in_place(batch.encode(), place) is not None) is is_known
