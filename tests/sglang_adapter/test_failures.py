@@ -16,7 +16,7 @@ def _handle(modules):
     return engine()
 
 
-BRIEF = {f"{hook}_timeout_s": 0.2 for hook in ("configure", "start", "stop")}
+LIMITS = {f"{hook}_timeout_s": 1.0 for hook in ("configure", "start", "stop")}
 """How long is waited for an engine whose loop runs only while it is asked."""
 
 
@@ -31,7 +31,7 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, hook)
             gate.set()
             handle.loop.run_until_complete(_turns())  # it works, and hears the answer
 
-    run = lab.train(handle, before=before, limits=dict.fromkeys(BRIEF, 1.0))
+    run = lab.train(handle, before=before, limits=LIMITS)
     (scheduler,) = handle.tokenizer_manager.replica.schedulers
 
     assert states(run)[0] in ("failed", "partial")

@@ -90,16 +90,17 @@ def test_what_cannot_be_recorded_is_told_what_to_attach(handle, why):
 
 @pytest.mark.slow
 def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
-    """A hook of one runs the loop: a call of the other waits for it."""
+    """While a hook of one takes long, calls of both run the loop in its place, and serve it."""
     other = Asked()
     other.loop.close()
     other.loop = other.tokenizer_manager.event_loop = handle.loop
     engine, over = reach(handle), asyncio.Event()
     reach(other)
 
-    with on_a_thread(handle, lambda: engine.drive(over.wait(), 60)):
-        assert other.generate(0.01) == "tokens"
+    with on_a_thread(handle, lambda: engine.drive(over.wait(), 60)) as hook:
+        assert [one.generate(0.01) for one in (handle, other)] == ["tokens"] * 2
 
+        assert hook.is_alive()
         handle.loop.call_soon_threadsafe(over.set)
 
 
@@ -182,18 +183,6 @@ def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
 
     with on_a_thread(handle, handle.generate, 0.2):
         assert engine.drive(asyncio.sleep(0.5, "slept"), 60) == "slept"
-
-
-@pytest.mark.slow
-def test_a_call_does_not_wait_for_a_hook_that_takes_long(handle):
-    """It runs the loop in our place, and serves the hook."""
-    engine, over = reach(handle), asyncio.Event()
-
-    with on_a_thread(handle, lambda: engine.drive(over.wait(), 60)) as hook:
-        assert handle.generate(0.01) == "tokens"
-
-        assert hook.is_alive()
-        handle.loop.call_soon_threadsafe(over.set)
 
 
 @pytest.mark.slow
