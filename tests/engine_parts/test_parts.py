@@ -15,6 +15,7 @@ from rlprof_engine.answers import (
     choose,
     fewer,
     other_number,
+    parameters_of,
     unseen,
 )
 from rlprof_engine.http import Http
@@ -176,6 +177,11 @@ def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, i
     assert [one.startswith(f"worker 0: {steps} of the {count}") for one in told] == [True] * is_told
 
 
+def test_the_parameters_of_a_function_are_those_with_a_name():
+    """What takes anything says nothing of what it takes."""
+    assert parameters_of(lambda one, *rest, two=2, **more: (one, rest, two, more)) == ("one", "two")
+
+
 def test_what_cannot_be_wrapped_stays_as_it_is():
     """A method that is not there, one that is no method, and an object that takes no attribute."""
 
@@ -236,7 +242,7 @@ def loads(*rows, magic=b"SLNS", length=12, size=20):
 @pytest.mark.parametrize(
     ("written", "found"),
     [(loads((2, 1, 0.5)), TOTALS), (loads(), {}),
-     (loads((2, 0, 0.25), (1, 1, 0.75)), TOTALS | {"requests_running": 3}),
+     (loads((2, 1, 0.25), (1, 1, 0.75)), {**TOTALS, "requests_running": 3, "requests_waiting": 2}),
      (loads((2, 1, 0.5), magic=b"...."), {}), (loads((2, 1, 0.5), length=0), {}),
      (loads((2, 1, 0.5), length=17), {}), (b"", {})],
     ids=["one", "none", "two", "another file", "before it is written", "too long", "empty"],
