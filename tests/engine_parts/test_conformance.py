@@ -57,7 +57,9 @@ class TestStickyPrefix(VllmTests):
     release, form, launched = "vllm==0.31.0", "LLM", {"torch_profiler_use_gzip": True}
 
 
-class SglangTests(NativeTests):
+class TestSglang(NativeTests):
+    """An Engine from 0.5.19 on, whose arguments keep apart what was decided."""
+
     plugin = Sglang
 
     @pytest.fixture(autouse=True)
@@ -67,7 +69,7 @@ class SglangTests(NativeTests):
 
     @contextmanager
     def engine(self):
-        handle = sglang.engine(is_resolved=self.is_resolved, **self.launch().engine_args)
+        handle = sglang.engine(**self.launch().engine_args)
         yield handle
         handle.loop.close()
 
@@ -75,17 +77,4 @@ class SglangTests(NativeTests):
         handle.tokenizer_manager.replica.killed_by = "signal 9"
 
 
-class TestNewer(SglangTests):
-    """An Engine from 0.5.19 on, whose arguments keep apart what was decided."""
-
-    is_resolved = True
-
-
-@pytest.mark.slow
-class TestOldest(SglangTests):
-    """An Engine of 0.5.18."""
-
-    is_resolved = False
-
-
-del EngineTests, NativeTests, VllmTests, SglangTests
+del EngineTests, NativeTests, VllmTests

@@ -257,6 +257,8 @@ def test_what_was_launched_is_read_from_its_arguments():
     assert Facts("x", tp=2, pp=3, dp=5).workers == 30
     assert Facts("x", tp=2, pp=3, dp=5, has_dp_attention=True).workers == 6
     assert seen(SimpleNamespace()) == Facts("SimpleNamespace", version="0.5.23")
+    oldest, newer = (seen(engine(tp=2, is_resolved=one)) for one in (False, True))
+    assert (oldest, newer.tp) == (newer, 2)
 
 
 @pytest.mark.parametrize(
