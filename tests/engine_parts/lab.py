@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -29,28 +26,25 @@ ANSWER = "tsej" * 4
 
 
 class Lab:
-    """The trainer. A subclass names its engine, and what that raises when it is dead."""
+    """The trainer. A subclass names its engine."""
 
     engine: str
-    died: type[Exception]
 
     def __init__(self, tmp_path: Any) -> None:
         self._places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
         self.traces = tmp_path / "traces"
         self.answers: list[str] = []
-        """What the engine said in each step, or the name of what it raised."""
+        """What the engine said in each step."""
 
     def own(self) -> dict[str, Any]:
-        """Return the options of the engine where a test says no others."""
+        """Return the options of the engine."""
         return {}
 
     def train(
-        self, handle: Any, *, inside: Any = None, before: Any = None, steps: Any = (1, 2, 3),
-        limits: Any = None, **options: Any,
-    ) -> Any:  # fmt: skip
-        """Train; call *before* before each rollout and *inside* during it, with the step."""
-        options = self.own() | options
-        config = self._config(steps, {k: v for k, v in options.items() if v is not None})
+        self, handle: Any, *, before: Any = None, steps: Any = (1, 2, 3), limits: Any = None
+    ) -> Any:
+        """Train; call *before* before each rollout, with the step."""
+        config = self._config(steps)
         config["limits"] = {"start_timeout_s": 60, "stop_timeout_s": 60} | (limits or {})
         with rlprof.open(config, role="trainer") as prof:
             self.run_dir = prof.run_dir
@@ -59,17 +53,14 @@ class Lab:
                 if before is not None:
                     before(step)
                 with prof.phase("rollout"):
-                    self._generate(handle)
-                    if inside is not None:
-                        inside(step)
-                        self._generate(handle)
+                    self.answers.append(handle.generate("jest"))
         return rlprof.read(prof.run_dir)
 
     async def train_on_a_loop(
         self, handle: Any, *, steps: Any = (1,), loop: Any = None, after: Any = None
     ) -> Any:
         """Train in a coroutine; tokens are asked for on another thread, then *after* is awaited."""
-        with rlprof.open(self._config(steps, self.own()), role="trainer") as prof:
+        with rlprof.open(self._config(steps), role="trainer") as prof:
             prof.attach(handle, role="rollout", loop=loop)
             for _ in prof.steps(steps):
                 async with prof.phase("rollout"):
@@ -78,20 +69,12 @@ class Lab:
                     await after()
         return rlprof.read(prof.run_dir)
 
-    def _config(self, steps: Any, options: Any) -> dict[str, Any]:
+    def _config(self, steps: Any) -> dict[str, Any]:
         return self._places | {
             "steps": list(steps),
             "roles": {"rollout": {"engine": self.engine, "phases": ["rollout"], "tool": []}},
-            "engines": {self.engine: options},
+            "engines": {self.engine: self.own()},
         }
-
-    def _generate(self, handle: Any) -> None:
-        if not hasattr(handle, "generate"):
-            return
-        try:
-            self.answers.append(handle.generate("jest"))
-        except self.died as exc:
-            self.answers.append(type(exc).__name__)
 
 
 def orders(
@@ -200,43 +183,3 @@ def traces_of(run: Any, index: int) -> list[Any]:
 
 def opened(run: Any, artifact: Any) -> Any:
     return json.loads(gzip.decompress((run.path / artifact.path).read_bytes()))
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """Answers as the server says; what it is posted is in the server's list."""
-
-    server: Any
-
-    def do_GET(self) -> None:
-        self._say(*self.server.answers(self.path, self.headers))
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.posted.append((self.path, json.loads(body or "{}")))
-        self._say(*self.server.answers(self.path, self.headers))
-
-    def _say(self, code: int, said: Any) -> None:
-        text = json.dumps(said).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-@contextmanager
-def serving(answers: Callable[[str, Any], tuple[int, Any]]) -> Iterator[Any]:
-    """Serve at `.address` what *answers* says to a path and the headers: a code, and JSON."""
-    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.answers, server.posted = answers, []
-    server.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -1,10 +1,13 @@
 """What the engines share: iterations, wrapped methods, answers and counters."""
 
+import asyncio
+import io
 import struct
 import sys
 import threading
 import time
 from types import SimpleNamespace
+from urllib.error import HTTPError, URLError
 
 import pytest
 
@@ -84,6 +87,40 @@ def test_an_address_without_a_scheme_is_refused():
         CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80"
     ):
         Http("motor", "box:80", lambda *_: CaptureError("refused"))
+
+
+def failed(code):
+    return HTTPError("http://a:1/x", code, "", None, io.BytesIO(b"not so"))
+
+
+@cases(
+    "answer, told",
+    (b'{"a": 1}', {"a": 1}),
+    (b"started", "started"),
+    (b" ", None),
+    (failed(404), "absent"),
+    (failed(409), CaptureError("/x 409 not so")),
+    (URLError("refused"), CaptureError("motor: http://a:1 does not answer: ")),
+)
+def test_what_a_server_answers_is_read_or_refused(monkeypatch, answer, told):
+    """As JSON or as text; what is not there may be missing, and a refusal is the engine's own."""
+
+    def urlopen(request, timeout):
+        assert (request.full_url, request.get_method()) == ("http://a:1/x", "POST")
+        assert (request.headers["Authorization"], request.data) == ("k", b'{"b": 2}')
+        if isinstance(answer, Exception):
+            raise answer
+        return io.BytesIO(answer)
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    refusal = lambda *said: CaptureError(" ".join(map(str, said)))  # noqa: E731
+    ask = Http("motor", "http://a:1/", refusal, {"Authorization": "k"}).ask
+
+    if isinstance(told, CaptureError):
+        with pytest.raises(CaptureError, match=f"^{told}"):
+            asyncio.run(ask("POST", "/x", {"b": 2}, missing="absent"))
+        return
+    assert asyncio.run(ask("POST", "/x", {"b": 2}, missing="absent")) == told
 
 
 TEXT = b"""# HELP vllm:num_requests_running Number of requests

@@ -9,11 +9,11 @@ import pytest
 
 from rlprof_sglang import _guard, _refusals, inside
 from tests.engine_parts import lab
-from tests.fakes.sglang_engines import SchedulerDiedError, installed, loops
+from tests.fakes.sglang_engines import installed, loops
 
 
 class Lab(lab.Lab):
-    engine, died = "sglang", SchedulerDiedError
+    engine = "sglang"
 
     def own(self):
         return {"profiler_dir": str(self.traces)}

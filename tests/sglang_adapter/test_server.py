@@ -1,53 +1,51 @@
 """A server of SGLang's: what it is asked, and what becomes of its refusals, which say nothing."""
 
+import io
+from urllib.error import HTTPError
+
 import pytest
 
 from rlprof import CaptureError
+from rlprof_sglang import Sglang
 from rlprof_sglang._server import RefusedError, Server, UnsaidError, _is_here
 from tests.cases import cases
-from tests.engine_parts.lab import notes, serving, states
+from tests.engine_parts.lab import Driven
 
 pytestmark = pytest.mark.usefixtures("modules")
 
 
-@pytest.fixture(name="server")
-def _server(request, monkeypatch):
-    """Return a server; parametrize it indirectly for a key. `.codes`: what a path is refused by."""
-    key = getattr(request, "param", "")
-    monkeypatch.setenv("A_KEY", "hunter2")
-
-    def answers(path, headers):
-        if path == "/server_info":
-            return 200, {"tp_size": 1, "device": "cpu", "internal_states": [{}]}
-        if key and headers.get("Authorization") != f"Bearer {key}":
-            return 401, "Unauthorized"
-        return server.codes.get(path, 200), "not so"
-
-    with serving(answers) as server:
-        server.codes = {}
-        yield server
-
-
 # failures.md: sglang-key
-@pytest.mark.slow
-@pytest.mark.parametrize("server", ["hunter2"], indirect=True)
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [("hunter2", ""), ("$A_KEY", ""), ("hunter3", "asks for a key other than"),
-     (None, "asks for the server's key; set admin_api_key"),
-     ("$NOBODY_HAS_SET_IT", "$NOBODY_HAS_SET_IT is not in this environment")],
-)  # fmt: skip
-def test_a_server_with_a_key_is_given_it(lab, server, given, why, caplog):
+@cases(
+    "given, why",
+    ("hunter2", ""),
+    ("$A_KEY", ""),
+    ("hunter3", "asks for a key other than"),
+    (None, "asks for the server's key; set admin_api_key"),
+    ("$NOBODY_HAS_SET_IT", "$NOBODY_HAS_SET_IT is not in this environment"),
+)
+def test_a_server_with_a_key_is_given_it(monkeypatch, tmp_path, given, why):
     """Without, or with another, the window is refused, and says what to name; not the key."""
-    run = lab.train(server.address, steps=(1,), admin_api_key=given)
+    posted = []
 
-    said = notes(run, 0) + " ".join(run.problems)
-    assert why in said
-    assert (states(run) == ["failed"]) is bool(why)
-    posted = ["/start_profile", "/stop_profile"][: 1 if why else 2]
-    assert [path for path, _ in server.posted] == ([] if "NOBODY" in why else posted)
-    assert "hunter" not in said + caplog.text
-    assert why or "another process" in run.captures[0].unsupported["requests"]
+    def urlopen(request, timeout):
+        if request.selector == "/server_info":
+            return io.BytesIO(b'{"tp_size": 1, "device": "cpu", "internal_states": [{}]}')
+        posted.append(request.selector)
+        if request.headers.get("Authorization") != "Bearer hunter2":
+            raise HTTPError(request.full_url, 401, "", None, io.BytesIO())
+        return io.BytesIO()
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    monkeypatch.setenv("A_KEY", "hunter2")
+    asked = {"admin_api_key": given, "profiler_dir": str(tmp_path / "traces")}
+    one = Driven(monkeypatch, tmp_path, Sglang, "http://127.0.0.1:1", **asked)
+
+    said = one.errors("configure") or one.errors("start", "stop")
+
+    assert [why in text for text in said] == [True] * bool(why)
+    assert "hunter" not in "".join(said)
+    expected = ["/start_profile", "/stop_profile"][: 1 if why else 2]
+    assert posted == ([] if "NOBODY" in why else expected)
 
 
 # failures.md: sglang-key

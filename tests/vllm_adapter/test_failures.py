@@ -9,14 +9,7 @@ import threading
 import pytest
 
 from tests.engine_parts import lab
-from tests.engine_parts.lab import (
-    ANSWER,
-    all_ended,
-    notes,
-    states,
-    traces_of,
-)
-from tests.fakes.vllm_engines import EngineDeadError
+from tests.engine_parts.lab import ANSWER, all_ended, notes, states, traces_of
 from tests.vllm_adapter.generations import engine
 from tests.waiting import wait_until
 
@@ -41,7 +34,7 @@ def _handle(traces):
 
 
 class Lab(lab.Lab):
-    engine, died = "vllm", EngineDeadError
+    engine = "vllm"
 
 
 @pytest.fixture(name="lab")
