@@ -26,19 +26,13 @@ ANSWER = "tsej" * 4
 
 
 class Lab:
-    """The trainer. A subclass names its engine."""
+    """The trainer with one engine, and the options of that."""
 
-    engine: str
-
-    def __init__(self, tmp_path: Any) -> None:
+    def __init__(self, tmp_path: Any, engine: str, **options: Any) -> None:
+        self._engine, self._options = engine, options
         self._places = {"run_dir": str(tmp_path / "runs"), "scratch_dir": str(tmp_path / "scratch")}
-        self.traces = tmp_path / "traces"
         self.answers: list[str] = []
         """What the engine said in each step."""
-
-    def own(self) -> dict[str, Any]:
-        """Return the options of the engine."""
-        return {}
 
     def train(
         self, handle: Any, *, before: Any = None, steps: Any = (1, 2, 3), limits: Any = None
@@ -72,8 +66,8 @@ class Lab:
     def _config(self, steps: Any) -> dict[str, Any]:
         return self._places | {
             "steps": list(steps),
-            "roles": {"rollout": {"engine": self.engine, "phases": ["rollout"], "tool": []}},
-            "engines": {self.engine: self.own()},
+            "roles": {"rollout": {"engine": self._engine, "phases": ["rollout"], "tool": []}},
+            "engines": {self._engine: self._options},
         }
 
 

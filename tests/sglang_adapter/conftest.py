@@ -8,15 +8,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from rlprof_sglang import _guard, _refusals, inside
-from tests.engine_parts import lab
+from tests.engine_parts.lab import Lab
 from tests.fakes.sglang_engines import installed, loops
-
-
-class Lab(lab.Lab):
-    engine = "sglang"
-
-    def own(self):
-        return {"profiler_dir": str(self.traces)}
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +27,7 @@ def _death_is_seen_soon(monkeypatch):
 
 @pytest.fixture(name="lab")
 def _lab(tmp_path):
-    return Lab(tmp_path)
+    return Lab(tmp_path, "sglang", profiler_dir=str(tmp_path / "traces"))
 
 
 @pytest.fixture(name="modules")

@@ -22,7 +22,7 @@ LIMITS = {f"{hook}_timeout_s": 1.0 for hook in ("configure", "start", "stop")}
 
 # failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, hook):
+def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, tmp_path, hook):
     """A session of nobody's is ended; once all is answered, windows are whole again."""
     gate = handle.tokenizer_manager.gates[hook] = threading.Event()
 
@@ -40,7 +40,7 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, hook)
     names = [one["name"] for one in opened(run, trace)["traceEvents"] if one["ph"] == "X"]
     assert names == ["step[EXTEND bs=1]", *["step[DECODE bs=1]"] * 3]
     assert not scheduler.part.profile_in_progress
-    assert list(lab.traces.iterdir()) == []
+    assert list((tmp_path / "traces").iterdir()) == []
     assert lab.answers == [ANSWER] * 3
 
 

@@ -8,8 +8,7 @@ import threading
 
 import pytest
 
-from tests.engine_parts import lab
-from tests.engine_parts.lab import ANSWER, all_ended, notes, states, traces_of
+from tests.engine_parts.lab import ANSWER, Lab, all_ended, notes, states, traces_of
 from tests.vllm_adapter.generations import engine
 from tests.waiting import wait_until
 
@@ -33,13 +32,9 @@ def _handle(traces):
     return engine(NEW, directory=traces, launched=QUIET)
 
 
-class Lab(lab.Lab):
-    engine = "vllm"
-
-
 @pytest.fixture(name="lab")
 def _lab(tmp_path):
-    return Lab(tmp_path)
+    return Lab(tmp_path, "vllm")
 
 
 # failures.md: vllm-cut
