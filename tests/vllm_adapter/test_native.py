@@ -285,8 +285,8 @@ def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch,
     driven.call("configure")
 
     assert handle.calls == early.calls == []
-    with pytest.raises(CaptureError, match="the engine has no event loop yet"):
-        driven.call("start")
+    (said,) = driven.errors("start")
+    assert said.startswith("vllm: the engine has no event loop yet")
 
 
 def test_an_engine_without_a_loop_is_unborn():
