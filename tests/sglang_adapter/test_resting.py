@@ -12,7 +12,7 @@ import pytest
 from rlprof import CaptureError
 from rlprof_sglang import _turns
 from rlprof_sglang._engine import reach
-from tests.cases import cases
+from tests.cases import cases, refused
 from tests.engine_parts.lab import all_ended
 from tests.waiting import wait_until
 
@@ -145,7 +145,7 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
 @pytest.mark.slow
 def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
     """A window is refused from then on; what ends one is served when that thread runs the loop."""
-    engine, over, heard, refused, ended = reach(handle), threading.Event(), [], 0, 0
+    engine, over, heard, kept_out, ended = reach(handle), threading.Event(), [], 0, 0
 
     def rollout():
         while not over.is_set():
@@ -157,11 +157,11 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
             try:
                 engine.drive(_answer(), 5, begins=True)
             except CaptureError as exc:
-                refused += "loop=engine.loop" in str(exc)
+                kept_out += "loop=engine.loop" in str(exc)
             ended += engine.drive(_answer(), 5) == "answered"
         over.set()
 
-    assert (refused, ended, set(heard)) == (50, 50, {"tokens"})
+    assert (kept_out, ended, set(heard)) == (50, 50, {"tokens"})
 
 
 def test_a_hook_is_not_behind_a_long_call(handle):
@@ -253,35 +253,29 @@ def test_a_hook_that_cannot_run_there_is_refused(handle, monkeypatch):
     async def here():
         return engine.drive(_answer(), 1)
 
-    with pytest.raises(CaptureError, match="event loop is closed"):
-        none.drive(_answer(), 1)
-    with pytest.raises(CaptureError, match="an event loop runs on this thread"):
-        asyncio.run(here())
+    assert "event loop is closed" in refused(CaptureError, none.drive, _answer(), 1)
+    assert "an event loop runs on this thread" in refused(CaptureError, asyncio.run, here())
     engine._turns._strangers.add(-1)
     with pytest.raises(CaptureError, match="another thread runs the engine's event loop"):
         engine.drive(_answer(), 3, begins=True)
     began = time.monotonic()
-    with pytest.raises(CaptureError, match="did not answer within 60 s"):
-        engine.drive(_answer(), 60)
+    assert "did not answer within 60 s" in refused(CaptureError, engine.drive, _answer(), 60)
     assert time.monotonic() - began < 30  # a step does not wait for a thread that may never come
     assert engine.is_late
     engine._turns._strangers.clear()
     assert engine.drive(_answer(), 3, begins=True) == "answered"
     assert not engine.is_late
     handle.loop.close()
-    with pytest.raises(CaptureError, match="event loop is closed"):
-        engine.drive(_answer(), 1)
+    assert "event loop is closed" in refused(CaptureError, engine.drive, _answer(), 1)
 
 
 def test_an_engine_that_was_shut_down_is_asked_nothing_more(handle):
     """Its loop goes on, and would answer no call; nor does one that has come to rest."""
     engine = reach(handle)
 
-    with pytest.raises(CaptureError, match="no longer runs"):
-        asyncio.run(engine.states())
+    assert "no longer runs" in refused(CaptureError, asyncio.run, engine.states())
     handle.shutdown()
-    with pytest.raises(CaptureError, match="was shut down"):
-        asyncio.run(engine.states())
+    assert "was shut down" in refused(CaptureError, asyncio.run, engine.states())
 
 
 @pytest.mark.parametrize(
