@@ -1,7 +1,7 @@
 # `make demo` runs the main job, `make test` the tests; each sets up what it needs.
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
+.PHONY: help demo demo-verl test test-verl test-frameworks test-core test-pythons test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others fast-core fast-others
 .PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-ray49 env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
@@ -61,7 +61,7 @@ lane-of-clusters:
 lane-of-others:
 	failed=0; $(MAKE) test-floor || failed=1; \
 	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
-	for suite in nsys npu loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	for suite in pythons nsys npu loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 test-floor: env-test ## tests/core, and the lines and branches of core that they run; pyproject.toml has the floor
 	$(PY) -m coverage run -m pytest --durations=10 --durations-min=5 tests/core
@@ -114,6 +114,15 @@ fast-core:
 
 fast-others:
 	$(PY) -m pytest -q -m "not slow" $(FAST:%=--ignore=%)
+
+# What runs on a login node: no torch, no Ray.
+DESK := $(addprefix tests/,core kit report doctor timeline remote engine_parts vllm_adapter sglang_adapter nsys npu verl)
+
+test-pythons: ## core and the commands on the oldest and the newest Python, where they are installed
+	for release in 3.10 3.13; do \
+	python=$$(envs/python.sh $$release) || continue; \
+	PYTHON=$$python envs/make_env.sh desk && .envs/desk/bin/python -m pytest -q -m "not slow" $(DESK) || exit 1; \
+	done
 
 test-matrix: env-test env-vllm28 env-sglang18 env-ray49 ## another real vLLM, SGLang and Ray, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check

@@ -52,7 +52,7 @@ def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
 class RlprofError(Exception):
     """The root of all errors rlprof raises on purpose; below a traceback stands its page."""
 
-    page: ClassVar = "docs/failures.md explains this message"
+    page: ClassVar[str] = "docs/failures.md explains this message"
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)

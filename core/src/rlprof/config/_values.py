@@ -167,7 +167,7 @@ _ELSEWHERE = {
 class Role:
     """The recording of one role."""
 
-    ELSEWHERE: ClassVar = _ELSEWHERE
+    ELSEWHERE: ClassVar[Mapping[str, str]] = _ELSEWHERE
 
     ranks: tuple[int, ...] | None = attrs.field(default=(0,), metadata={"parse": parse_ranks})
     """Global ranks; None: all of them."""
@@ -189,7 +189,7 @@ class Role:
 class Config:
     """The whole configuration."""
 
-    ELSEWHERE: ClassVar = _ELSEWHERE
+    ELSEWHERE: ClassVar[Mapping[str, str]] = _ELSEWHERE
 
     run_dir: str = attrs.field(default="outputs/profile", validator=_folder)
     """The parent of run folders, which all hosts of a run should see; or a URL: `s3://bucket/runs`."""
