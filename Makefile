@@ -36,7 +36,7 @@ demo: ## a small real RL loop on Ray and vLLM, on CPU: captured, listed, laid on
 demo-verl: ## the real verl on CPU: GRPO on two workers and two vLLM replicas, recorded and explained
 	@$(ENV_VERL) && bash examples/verl/demo.sh $(CURDIR)/$(PY_VERL)
 
-test: test-core test-vllm test-sglang test-verl test-nsys test-npu test-loggers test-bucket ## every suite, each in the environment it needs
+test: test-core test-pythons test-vllm test-sglang test-verl test-nsys test-npu test-loggers test-bucket ## every suite, each in the environment it needs
 
 test-core: env-test
 	-@envs/chromium.sh
