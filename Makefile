@@ -140,8 +140,8 @@ test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
 	$(PY_VERL) -m tests.verl_real.same bare bare off recorded attached attach_killed --steps 8
-	PYTHONPATH=$$(envs/verl_wheel.sh 0.8.0) $(PY_VERL) -m tests.verl_real.same bare recorded off
-	PYTHONPATH=$$(envs/verl_wheel.sh 0.9.0) $(PY_VERL) -m tests.verl_real.same bare recorded off
+	wheel=$$(envs/verl_wheel.sh 0.8.0) && PYTHONPATH=$$wheel $(PY_VERL) -m tests.verl_real.same bare recorded off
+	wheel=$$(envs/verl_wheel.sh 0.9.0) && PYTHONPATH=$$wheel $(PY_VERL) -m tests.verl_real.same bare recorded off
 	$(PY_VERL) -m pytest tests/verl_real/test_nsys.py tests/verl_real/faults.py -o filterwarnings=default
 	$(PY) -m tests.verl.signatures --check
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Train with the real verl on this CPU: loop.sh PYTHON FOLDER [overrides of grpo.yaml]
 # FOLDER gets the model and the data, once. MAIN is the module that is run: verl.trainer.main_ppo.
-# PLATFORM is the module that lets verl run on a CPU: verl_cpu.
+# VERL_CPU is the module that lets verl run on a CPU: verl_cpu.
 set -euo pipefail
 python=$1
 export FOLDER=$2
@@ -14,7 +14,7 @@ if [ ! -e "$FOLDER/reward.py" ]; then
     "$python" "$here/prepare.py" "$FOLDER"
 fi
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
-export VERL_USE_EXTERNAL_MODULES=${PLATFORM:-verl_cpu}${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}
+export VERL_USE_EXTERNAL_MODULES=${VERL_CPU:-verl_cpu}${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}
 export VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda VERL_ENGINE_VENDOR=nvidia
 export CUDA_VISIBLE_DEVICES=0,1 RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0 # GPUs by name only
 export RAY_AUTH_MODE=disabled RAY_DEDUP_LOGS=0

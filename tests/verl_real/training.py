@@ -48,7 +48,6 @@ WAYS = {
     "attached": Way(attached=2),
     "attach_killed": Way(attached=100, is_killed=True),
 }
-_ATTACHED = tuple(way for way, one in WAYS.items() if one.attached)
 _ALIKE = (
     "actor_rollout_ref.rollout.enable_prefix_caching=false",
     "actor_rollout_ref.rollout.max_num_seqs=1",  # a batch is computed in another order than one
@@ -112,8 +111,9 @@ def _way_in(way: str) -> dict[str, str]:
     """Return how a verl before 0.9 is started, which has neither plugins nor platforms."""
     if not version("verl").startswith("0.8."):
         return {}
-    main = "verl.trainer.main_ppo" if way in {"bare", *_ATTACHED} else "rlprof_verl"
-    return {"PLATFORM": "verl08", "MAIN": main}
+    is_plain = way == "bare" or WAYS[way].attached
+    main = "verl.trainer.main_ppo" if is_plain else "rlprof_verl"
+    return {"VERL_CPU": "verl08", "MAIN": main}
 
 
 def left(home: Path, code: int, shell: int | None = None) -> Trained:

@@ -75,6 +75,7 @@ def _name_devices(module):
     _load_by_reload(module)
 
 
+_LAYER = "vllm.model_executor.layers.fused_moe.layer"
 _CHANGES = verl_cpu._AfterImport.changes
 _load_by_reload = _CHANGES["verl.workers.rollout.vllm_rollout.utils"]
 _CHANGES |= {
@@ -82,8 +83,7 @@ _CHANGES |= {
     "verl.single_controller.ray.base": _place_by_gpus,
     "verl.utils.attention_utils": _pad_in_torch,
     "verl.workers.rollout.vllm_rollout.utils": _name_devices,
-    "vllm.model_executor.layers.fused_moe.layer": _name_experts,
+    _LAYER: _name_experts,
 }
-_LAYER = "vllm.model_executor.layers.fused_moe.layer"
 if _LAYER in sys.modules:  # in vLLM's own workers, which import verl late
     _CHANGES.pop(_LAYER)(sys.modules[_LAYER])
