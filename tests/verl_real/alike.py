@@ -2,16 +2,22 @@
 
 verl names samples at random, sorts no batch, and seeds no request. Here prompts are numbered,
 batches sorted, and each request seeded by its step, sample and session. ALIKE is the folder to
-which each rollout process writes digests of the weights that it receives.
+which each rollout process writes digests of the weights that it receives. HOLDS are steps whose
+requests wait for a file there, by which a second shell is never later than it has to be.
 """
 
+import asyncio
 import hashlib
 import itertools
+import json
 import os
 import types
 from pathlib import Path
 
 import verl_cpu
+
+_FOLDER = Path(os.environ["ALIKE"])
+_HOLDS = json.loads(os.environ["HOLDS"])
 
 
 def _number_prompts(module):
@@ -36,6 +42,8 @@ def _seed_requests(module):
         session = kwargs.get("session_id", trajectory["rollout_n"])
         step, sample = int(trajectory["step"]), int(trajectory["sample_index"])
         seed = (step * 1009 + sample) * 101 + int(session)
+        while str(step) in _HOLDS and not (_FOLDER / _HOLDS[str(step)]).exists():
+            await asyncio.sleep(0.05)
         return await own(self, {**sampling_params, "seed": seed}, trajectory, **kwargs)
 
     module.AgentLoopWorker._run_agent_loop = _run_agent_loop
@@ -54,7 +62,7 @@ def _digest_weights(module):
             return on_bucket_received(bucket, *more)
 
         result = own(self, keep)
-        with (Path(os.environ["ALIKE"]) / f"weights-{os.getpid()}").open("a") as file:
+        with (_FOLDER / f"weights-{os.getpid()}").open("a") as file:
             file.write(digest.hexdigest() + "\n")
         return result
 

@@ -18,15 +18,26 @@ def attach(
     """Record *steps* of *loop*, whose Ray is in *tmp*; return its exit code, or None.
 
     With *is_killed* the shell is killed as soon as it records. None: the loop ended before.
+    The files `shell-waits` and `shell-ended` say how far it is; requests of the loop wait for them.
     """
-    while not (home / "metrics.jsonl").exists():  # verl makes it when its actors are there
-        if loop.poll() is not None:
-            return None
-        time.sleep(_LOOK_S)
-    (port,) = tmp.glob("ray/session_latest/gcs_server_port_*")  # of the cluster's control store
+    try:
+        while not (home / "metrics.jsonl").exists():  # verl makes it when its actors are there
+            if loop.poll() is not None:
+                return None
+            time.sleep(_LOOK_S)
+        (port,) = tmp.glob("ray/session_latest/gcs_server_port_*")  # of the cluster's control store
+        return _attach(loop, home, port.read_text(), steps, is_killed)
+    finally:
+        for file in ("shell-waits", "shell-ended"):
+            (home / file).touch()
+
+
+def _attach(
+    loop: subprocess.Popen[bytes], home: Path, port: str, steps: int, is_killed: bool
+) -> int:
     (home / "profile.yaml").write_text(_CONFIG)
     argv = [
-        sys.executable, "-m", "rlprof", "attach", "--address", f"127.0.0.1:{port.read_text()}",
+        sys.executable, "-m", "rlprof", "attach", "--address", f"127.0.0.1:{port}",
         "--tool", "torch", "--config", str(home / "profile.yaml"), "--steps", str(steps),
         "--run-dir", str(home / "runs"), "--yes",
     ]  # fmt: skip
@@ -34,11 +45,12 @@ def attach(
     with (home / "shell").open("wb") as out:
         shell = subprocess.Popen(argv, cwd=home, env=env, stdout=out, stderr=out)
         try:
-            while is_killed and shell.poll() is None:
-                if b": recording " in (home / "shell").read_bytes():
-                    shell.kill()
-                time.sleep(_LOOK_S)
             while shell.poll() is None and loop.poll() is None:
+                printed = (home / "shell").read_bytes()
+                if b"waiting for the next step" in printed:
+                    (home / "shell-waits").touch()
+                if is_killed and b": recording " in printed:
+                    shell.kill()
                 time.sleep(_LOOK_S)
             return shell.wait(60)
         finally:

@@ -83,6 +83,7 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
     env = os.environ | {
         "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         "VERL_USE_EXTERNAL_MODULES": "alike", "ALIKE": str(home),
+        "HOLDS": json.dumps({3: "shell-waits", steps: "shell-ended"} if chosen.attached else {}),
         "VERL_FILE_LOGGER_PATH": str(home / "metrics.jsonl"),
         "RAY_ADDRESS": "local", "RAY_TMPDIR": str(tmp),
         "RAY_worker_niceness": "0",  # else its workers wait for all else on the machine
@@ -117,12 +118,13 @@ def _way_in(way: str) -> dict[str, str]:
 
 
 def left(home: Path, code: int, shell: int | None = None) -> Trained:
+    logs = [home / "log", home / "shell"]
     logged = [json.loads(line) for line in _lines(home / "metrics.jsonl")]
     runs = list((home / "runs").glob("[!.]*")) if (home / "runs").is_dir() else []
     updates = zip(*(_lines(file) for file in home.glob("weights-*")), strict=False)
     return Trained(
         code,
-        (home / "log").read_text(errors="replace"),
+        "".join(one.read_text(errors="replace") for one in logs if one.exists()),
         {one["step"]: one["data"] for one in logged},
         tuple(digest for update in updates for digest in dict.fromkeys(update)),
         rlprof.read(runs[0]) if runs else None,
