@@ -220,7 +220,8 @@ def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
         if file.is_file():
             shutil.copy(file, tmp_path)
 
-    done = python("train.py", cwd=tmp_path, env=environment() | {"RAY_AUTH_MODE": "disabled"})
+    own = {"RAY_AUTH_MODE": "disabled", "RAY_ADDRESS": "local"}  # not another one on this host
+    done = python("train.py", cwd=tmp_path, env=environment() | own)
 
     assert done.returncode == 0, done.stderr[-3000:]
     (run,) = find_runs(tmp_path / "outputs/profile")
