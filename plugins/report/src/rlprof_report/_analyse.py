@@ -178,6 +178,7 @@ def _steps(
                     phases,
                     unaccounted_s=unaccounted_s,
                     ranks=ranks,
+                    frontier=() if timeline.leads_fleet else frontiers[place],
                     rollout=rollout,
                     cost_s=cost_s,
                 ),

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report.values import PhaseTime, Ranks, Rollout
+    from rlprof_report.values import PhaseTime, Ranks, Rollout, Stage
 
-SYNC = re.compile(r"weight|(?<!a)sync|broadcast_param|refit", re.IGNORECASE)
+SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
 """Names of phases that bring weights to the engines."""
 UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
 _WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
@@ -30,6 +30,7 @@ def helps_of(
     *,
     unaccounted_s: float,
     ranks: Sequence[Ranks],
+    frontier: Sequence[Stage],
     rollout: Rollout | None,
     cost_s: float,
 ) -> tuple[Help, ...]:
@@ -41,7 +42,7 @@ def helps_of(
             min(seconds, _wait_s(ranks, {phase.name for phase in phases})),
             "in each phase the slowest rank takes as long as the median of the others",
         ),
-        *_in_phases(seconds, phases),
+        *_in_phases(seconds, phases, frontier),
         Help("gaps", unaccounted_s, "phases follow one another without a gap"),
         Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
     ]
@@ -78,8 +79,21 @@ def _wait_s(ranks: Sequence[Ranks], names: set[str]) -> float:
     return sum(waits.values())
 
 
-def _in_phases(seconds: float, phases: Sequence[PhaseTime]) -> Iterator[Help]:
-    sync = sum(phase.seconds for phase in phases if SYNC.search(phase.name))
+def syncs_of(phases: Sequence[PhaseTime], frontier: Sequence[Stage]) -> dict[str, float]:
+    """Return how long the weights take in each phase that brings them.
+
+    Without what ranks wait in it for a late one: that is no sync. A fleet has no *frontier* here,
+    for its phases are those of the driver.
+    """
+    stages = {stage.name: stage.seconds for stage in frontier}
+    syncs = (phase for phase in phases if SYNC.search(phase.name))
+    return {one.name: min(one.seconds, stages.get(one.name, one.seconds)) for one in syncs}
+
+
+def _in_phases(
+    seconds: float, phases: Sequence[PhaseTime], frontier: Sequence[Stage]
+) -> Iterator[Help]:
+    sync = sum(syncs_of(phases, frontier).values())
     generated = sum(phase.seconds for phase in phases if ROLLOUT.search(phase.name))
     yield Help("sync", min(sync, seconds), "weights are sent while other work runs")
     if generated:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.helps import SYNC
+from rlprof_report._figures.helps import syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data
@@ -32,7 +32,7 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
-    return [*found, *hidden, *rollout_of(facts), *_sync(facts)]
+    return [*found, *hidden, *rollout_of(facts), *_sync(facts, context)]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
@@ -200,12 +200,12 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
-def _sync(facts: Facts) -> Iterator[Measure]:
-    phases = [phase for phase in facts.step.phases if SYNC.search(phase.name)]
-    seconds = sum(phase.seconds for phase in phases)
-    if not phases:
+def _sync(facts: Facts, context: Context) -> Iterator[Measure]:
+    frontier = () if context.leads_fleet else facts.step.frontier
+    syncs = syncs_of(facts.step.phases, frontier)
+    if not syncs:
         return
-    name = max(phases, key=lambda phase: phase.seconds).name
+    seconds, name = sum(syncs.values()), max(syncs, key=lambda one: syncs[one])
     yield Measure(
         "sync",
         seconds,
