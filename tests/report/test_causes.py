@@ -103,20 +103,41 @@ def test_the_bound_holds_without_the_cause(tmp_path):
         assert path["backward"].seconds == pytest.approx(1.0, abs=0.05)
 
 
-def test_a_rank_that_dawdles_between_its_phases_is_blamed(tmp_path):
-    """What a rank does outside of its phases makes the others wait in their next one."""
+@pytest.mark.parametrize("does_change", [False, True])
+@pytest.mark.parametrize("second", ["backward", "weight_sync"])
+def test_a_rank_that_dawdles_between_its_phases_is_blamed(second, does_change, tmp_path):
+    """What others wait for it in their next phase is no sync; it is said if it is not the same."""
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})
     for rank in range(2):
         stem = folder.process("trainer", rank, world=2)
-        for step in range(1, 8):
-            begun = step + 0.3 + 0.4 * rank
-            phases = {"forward": (step, step + 0.3), "backward": (begun, step + 1)}
+        for step in range(1, 9):
+            begun = step + 0.3 + 0.4 * (rank == (step % 2 if does_change else 1))
+            phases = {"forward": (step, step + 0.3), second: (begun, step + 1)}
             folder.whole_step(stem, step, phases)
 
-    finding = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings[0]
+    first, *others = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
 
-    assert finding.title == "All wait 0.40 s for trainer 1, the slowest between phases."
-    assert "prof.phase(...)" in finding.evidence[-1]
+    who = f"trainer {0 if does_change else 1}, the slowest between phases"
+    rest = "; other steps have another one." if does_change else "."
+    assert first.title == f"All wait 0.40 s for {who}{rest}"
+    assert "prof.phase(...)" in first.evidence[-1]
+    syncs = [("sync", pytest.approx(0.3))] if second == "weight_sync" else []
+    assert [(one.cause, one.seconds) for one in others] == syncs
+
+
+def test_data_that_all_ranks_load_is_found_in_each_step(tmp_path):
+    """However little one of them is slower, and whichever it is."""
+    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
+    for rank in range(2):
+        stem = folder.process("trainer", rank, world=2)
+        for step in range(1, 9):
+            loaded = step + 0.4 + 0.001 * (rank == (step % 4 > 0))
+            phases = {"load_data": (step, loaded), "train": (loaded, step + 1)}
+            folder.whole_step(stem, step, phases)
+
+    (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
+
+    assert (finding.cause, finding.steps) == ("data", tuple(range(2, 9)))
 
 
 @pytest.mark.parametrize(("is_one_slow", "found"), [(False, []), (True, ["replica"])])

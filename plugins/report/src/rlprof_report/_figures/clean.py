@@ -85,7 +85,7 @@ def summaries_of(
                 share=median_s / clean.median_s if clean.median_s else 0.0,
                 worst_rank=rank,
                 wait_s=float(np.median(waits)),
-                worst=who if times * 2 > slowest.total() else "",
+                worst=who if times * 3 > slowest.total() * 2 else "",
                 last=Counter(p.last for p in times_of_it).most_common(1)[0][0],
             )
         )

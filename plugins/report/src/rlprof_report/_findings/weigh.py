@@ -149,7 +149,7 @@ def _chronic(
         share=float(costs[typical]) / float(np.median(lengths)),
         steps=tuple(steps[place].step for place in shown),
         per_step_s=median,
-        changes=times * 2 < len(shown),
+        changes=times * 3 < len(shown) * 2,
     )
 
 
