@@ -101,7 +101,7 @@ def _data_of(
             phase,
         )
     else:
-        who = context.name(context.leader) if slowest == context.leader else ""
+        who = context.name(context.leader) if context.leader in seconds else ""
         yield Measure(
             "data",
             most,
