@@ -321,7 +321,8 @@ def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_pat
     """No time says who is late: the line to paste has a step; then the note says what traces do."""
     path = make_torchrun(tmp_path / "run", ranks=2)
     command = "--role trainer --rank all --phase backward --at 7 --tool torch"
-    assert of_meeting(path) == [f"Record it once: rlprof capture {tmp_path} {command}"]
+    when = "in the next run, while it goes on"
+    assert of_meeting(path) == [f"Record it once {when}: rlprof capture {tmp_path} {command}"]
 
     record(path, late)
 

@@ -39,14 +39,17 @@ def met_in(analysis: Analysis, phase: PhaseSummary, *, perhaps: bool = False) ->
 def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
     """Name large phases that hide a late rank, unless a finding (of *step*) names that rank."""
     most = 1 if step is not None else len(analysis.clean.steps) / 2
+    least_s = max((one.median_s for one in analysis.phases), default=0.0)
     for phase in analysis.phases:
-        role = met_in(analysis, phase)
+        perhaps = not analysis.findings and phase.median_s >= least_s
+        role = met_in(analysis, phase, perhaps=perhaps)
         if not role or any(_names(one, role, most) for one in analysis.findings):
             continue
         next_ = _recorded(analysis, run, role, phase.name)
         if not next_:
             command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
-            next_ = f" Record it once: {command}" if command else ""
+            when = "" if run.is_running or run.is_guest else " in the next run, while it goes on"
+            next_ = f" Record it once{when}: {command}" if command else ""
         yield (
             f"Ranks of {role} end {phase.name} together, so their times do not say who is late."
             f"{next_}"

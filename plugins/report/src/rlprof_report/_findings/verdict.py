@@ -32,8 +32,8 @@ def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool = 
     if not findings:
         return f"{head} {_nothing(analysis)}{few}"
     first, it = findings[0], "it"
-    if 1 < len(first.steps) < len(clean.steps) / 2:
-        it = "such a step"
+    if len(first.steps) < len(clean.steps) / 2:
+        it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
     return f"{head} {first.title} {_without(first, it)}{few}"
 
 
@@ -64,8 +64,8 @@ def _nothing(analysis: Analysis) -> str:
     role = met_in(analysis, longest, perhaps=True)
     if role:
         return (
-            f"Cannot tell who is late in {longest.name}, the longest phase ({share}): ranks of "
-            f"{role} end it together."
+            f"The longest phase is {longest.name} ({share}); ranks of {role} end it together, so "
+            "one may hold up the others."
         )
     what = _look_into(analysis, longest.name)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
@@ -103,7 +103,7 @@ def _too_few(analysis: Analysis) -> str:
 
 _STATES = {
     "recorded": "recorded",
-    "touched": "touched by a start or stop of a recording",
+    "touched": "touched by a start, stop or export of a recording",
     "warm-up": "warm-up",
     "unfinished": "unfinished",
 }
