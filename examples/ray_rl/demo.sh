@@ -49,7 +49,7 @@ say rlprof plan $config --steps 1-12 --no-estimate
 say python examples/ray_rl/train.py --config $config "${engine[@]}"
 code=0
 { "$python" examples/ray_rl/train.py --config $config "${engine[@]}" \
-    2>&1 >&3 | tee "$own/stderr" >&2; } 3>&1 || code=$?
+    2>&1 >&3 | tee -i "$own/stderr" >&2; } 3>&1 || code=$?
 if [ "$code" = "$no_ray" ]; then
     reason=$(grep '^Ray cannot start' "$own/stderr")
     fail_in_ci "$reason"
