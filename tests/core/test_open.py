@@ -48,7 +48,7 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
 
     assert opened == f"rlprof: records into {prof.run_dir}\n"
     look = f"look at the run with: rlprof ls {prof.run_dir.name}"
-    assert capsys.readouterr() == ("", f"rlprof: 1 window recorded, 1 with failures; {look}\n")
+    assert capsys.readouterr() == ("", f"rlprof: 1 window opened, 1 with failures; {look}\n")
     with rlprof.open("always", role="actor") as prof:
         shown = prof.run_dir.relative_to(Path.cwd())
     assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"

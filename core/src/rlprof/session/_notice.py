@@ -37,8 +37,9 @@ def announced(
         count = "1 window" if windows == 1 else f"{windows} windows"
         who = f" by {target}" if target.world_size > 1 else ""
         who += f", {failed} with failures" if failed else ""
+        what = "opened" if failed else "recorded"
         verb = "fetch" if run.url else "ls"
-        _print(f"{count} recorded{who}; look at the run with: rlprof {verb} {_shown(run)}")
+        _print(f"{count} {what}{who}; look at the run with: rlprof {verb} {_shown(run)}")
 
     return closed
 
