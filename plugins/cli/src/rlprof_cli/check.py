@@ -34,7 +34,11 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
     parser.add_argument(
-        "overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides for a config of verl"
+        "overrides",
+        nargs="*",
+        default=[],  # else argparse calls them required
+        metavar="KEY=VALUE",
+        help="Hydra overrides for a config of verl",
     )
     parser.add_argument(
         "--convert", action="store_true", help="print a config of verl as one of rlprof"
