@@ -81,13 +81,16 @@ def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
     ("auto", "(inside it: torch; without rlprof in its "),
 )
 def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, said):
-    """The tools inside, or the engine's own profiler in their place; or what that depends on."""
+    """The tools inside, or its own profiler; a plan does not say what that depends on."""
     file = tmp_path / "profile.yaml"
     roles = f"roles: {{rollout: {{engine: {engine}}}}}\nengines: {{{engine}: {{way: {way}}}}}"
     file.write_text(f"tool: torch\nsteps: [1]\n{roles}\n")
 
     assert main(["check", str(file)]) == 0
     assert f"engine {engine} {said.format(f'{OF[engine]} records')}" in capsys.readouterr().out
+    assert main(["plan", str(file), "--no-estimate"]) == 0
+    (row,) = (one for one in capsys.readouterr().out.splitlines() if f"engine {engine} (" in one)
+    assert "; " not in row
 
 
 def test_the_server_gets_the_same_as_arguments():

@@ -167,7 +167,13 @@ def _tools(config: Config, role: str) -> str:
     uses = _uses(config, role)
     if not uses:
         return ", ".join([*([] if drives(engine) else names), f"engine {engine}"])
-    return ", ".join(use.name if use.kind == "tool" else engine_words(use) for use in uses)
+    return ", ".join(use.name if use.kind == "tool" else _short(engine_words(use)) for use in uses)
+
+
+def _short(words: str) -> str:
+    """Leave out what the way of an engine depends on, which `rlprof check` says."""
+    first, more, _ = words.partition("; ")
+    return f"{first})" if more else words
 
 
 def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
