@@ -154,8 +154,9 @@ def _column(head: str, cells: Iterable[str]) -> list[str]:
 
 
 def _note(live: Live, number: int, step: LiveStep) -> str:
-    """Return whether the step was recorded, and the rank that the others waited for most."""
-    notes = ["recorded"] if number in live.recorded else []
+    """Return the rank that the others waited for most; recording changes who that is."""
+    if number in live.recorded:
+        return "recorded"
     waits = []
     for (_, phase), ranks in step.ranks.items():
         if len(ranks) > 1:
@@ -164,10 +165,10 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
             if not wait.meets:
                 waits.append((wait.seconds, list(ranks)[wait.slowest], phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
-    if name and longest >= _WAIT * (step.seconds or 0):
-        member = live.members[name]
-        notes.append(f"{member.role} {member.rank} +{_seconds(longest)} in {phase}")
-    return ", ".join(notes)
+    if not name or longest < _WAIT * (step.seconds or 0):
+        return ""
+    member = live.members[name]
+    return f"{member.role} {member.rank} +{_seconds(longest)} in {phase}"
 
 
 def _seconds(value: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -84,4 +85,5 @@ def _drawn(live: Live) -> str:
 def _verdict(path: Path) -> str:
     from rlprof_report import analyse
 
-    return analyse(read(path), most_json_bytes=0).verdict
+    words = analyse(read(path), most_json_bytes=0).verdict
+    return textwrap.fill(words, shutil.get_terminal_size((100, 24)).columns)
