@@ -41,7 +41,7 @@ def lines(text: str) -> str:
 
 
 def test_every_command_explains_itself(shell):
-    """The help of a command names its arguments and says in sentences what it does."""
+    """The help of a command names its arguments and says what it does, in 100 columns."""
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
         code, out, err = shell(name, "--help")
@@ -49,6 +49,7 @@ def test_every_command_explains_itself(shell):
         assert (code, err) == (0, "")
         assert f"usage: rlprof {name} [-h]" in " ".join(out.split())
         assert len(out.split()) > 40
+        assert max(map(len, out.splitlines())) <= 100
 
 
 @cases(
