@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 
 import pytest
 
@@ -224,7 +225,11 @@ def test_lost_spans_are_named(tmp_path):
     nothing = analyse(rlprof.read(path))
     young = make_torchrun(tmp_path / "young", steps=1, ended=False)
     next((young / "spans").glob("trainer-2-*")).unlink()
+    without = make_torchrun(tmp_path / "without", ranks=2)
+    record(without, 1)
+    shutil.rmtree(without / "spans")
 
+    assert "the files in spans/ are missing" in analyse(rlprof.read(without)).verdict
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
     assert analysis.notes[0] == f"spans/{lost.name} is not there: spans of trainer 2 are missing."
     assert analysis.verdict.startswith(f"Cannot tell for sure: {analysis.notes[0]} ")

@@ -263,6 +263,8 @@ def _cost_note(steps: list[Step], clean: Clean) -> str:
 def _nothing(run: Run, recorded: Recorded) -> Analysis:
     wrote = "No step has begun yet" if run.is_running else "No process wrote a step"
     verdict = f"{wrote}; mark steps with prof.step(n) or prof.steps(...)."
+    if run.captures and not run.is_running:
+        verdict = "The run has captures and no steps: the files in spans/ are missing or empty."
     ends = list(ends_of(run, recorded, None))
     lost = lost_of(run, ends, recorded.problems)
     return Analysis(
