@@ -11,7 +11,7 @@ import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
 from rlprof_report._findings.verdict import of_run
-from rlprof_report._terminal import HEIGHT
+from rlprof_report._terminal import HEIGHT, _wrapped
 from tests.cases import cases
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -222,6 +222,12 @@ def test_a_short_phase_has_its_time_in_ms(tmp_path, capsys):
 
     units = dict(line.split()[::2][:2] for line in lines if line.startswith(("  data", "  optim")))
     assert units == {"data": "ms", "optim": "s"}
+
+
+@pytest.mark.parametrize("length", range(90, 99))
+def test_a_time_stands_on_one_line(length):
+    """A line breaks before a number, not between it and its unit."""
+    assert any("5.6 ms" in one for one in _wrapped(f"{'x' * length} 5.6 ms at most"))
 
 
 @pytest.mark.parametrize("more", [(), ("--step", "5")])

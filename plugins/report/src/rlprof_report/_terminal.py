@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 100, 24
 _FINDINGS, _NAME = 3, 28
 _PARTS = 5
+_UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
 def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) -> str:
@@ -138,9 +140,15 @@ def _note(note: str) -> Iterator[str]:
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(
-        plain(text), WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    """Wrap *text*, but not between a number and its unit."""
+    lines = textwrap.wrap(
+        _UNIT.sub("\0", plain(text)),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]
 
 
 def _cut(line: str) -> str:
