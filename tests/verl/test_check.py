@@ -34,8 +34,8 @@ def test_with_the_overrides_no_line_is_lacking(capsys):
 
 
 def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
-    """What `--convert` prints can be checked, and says the same."""
-    main(["check", GRPO, "global_profiler.steps=[3]", "--convert"])
+    """What `--convert` prints can be checked, and says the same; overrides may stand behind it."""
+    main(["check", GRPO, "--convert", "global_profiler.steps=[3]"])
     file = tmp_path / "profile.yaml"
     file.write_text(capsys.readouterr().out)
 

@@ -135,6 +135,8 @@ def command_line(argv: Sequence[str] = ()) -> Parser:
 def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse *argv*; the command that got an unknown argument refuses it, with its usage."""
     args, left = parser.parse_known_args(argv)
+    if args.command == "check" and not any(one.startswith("-") for one in left):
+        args.overrides, left = [*args.overrides, *left], []  # argparse takes none behind an option
     if left:
         told = args.parsers.get(args.command, parser)
         why = whose(left, args) if args.command == "export" else ""
