@@ -82,10 +82,10 @@ def _step(step: Step) -> Iterator[str]:
     long = [part for part in step.path if part.seconds >= 0.01 * step.seconds]
     largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
     kept = [part for part in step.path if part in largest]
+    width = max((len(plain(part.what, 50)) for part in kept), default=0)
     yield "critical path (what was waited for, in order):"
     for part in kept:
-        where = f"   {part.where}" if part.where else ""
-        yield _cut(f"  {secs(part.seconds):>10}  {plain(part.what, 50)}{where}")
+        yield _cut(f"  {secs(part.seconds):>10}  {plain(part.what, 50):{width}}   {part.where}")
     rest = step.seconds - sum(part.seconds for part in kept)
     if len(step.path) > len(kept):
         yield f"  {secs(max(0.0, rest)):>10}  in {len(step.path) - len(kept)} shorter parts"
