@@ -20,8 +20,6 @@ DIES = ("by_stage needs iterations: {count: N}, the steps of each stage; without
         "scheduler dies at its next prefill")  # fmt: skip
 UNKNOWN = "'gpu' is not one of CPU, GPU, XPU, MEM, CUDA_PROFILER"
 EMPTY = "is empty, and SGLang would record nothing; leave it out for CPU and GPU"
-VERLS = "step_start and step_end are verl's names for iterations; use one or the other"
-REVERSED = "step_end: 5 is not after step_start: 5; the first step is 1"
 INSIDE = "by_stage: SGLang's own profiler does that; leave out way: worker"
 BY_STAGE = {"by_stage": True, "iterations": {"count": 2}}
 
@@ -31,8 +29,6 @@ BY_STAGE = {"by_stage": True, "iterations": {"count": 2}}
     ({"activities": ["CPU", "gpu"]}, [], UNKNOWN),
     ({"activities": []}, [], EMPTY),
     ({"by_stage": True}, [], DIES),
-    ({"step_start": 1, "iterations": {"count": 2}}, [], VERLS),
-    ({"step_start": 5, "step_end": 5}, [], REVERSED),
     ({"way": "worker"} | BY_STAGE, [], INSIDE),
     ({}, ["stack"], f"config: engines.sglang: {STACKS}"),
 )
@@ -56,47 +52,37 @@ def test_the_key_of_a_server_is_not_shown():
     assert "hunter2" not in repr(SglangOptions(admin_api_key="hunter2"))
 
 
-BOTH, TEN = ["CPU", "GPU"], Iterations(10)
-ROWS = {
-    "defaults": ({}, None, {}, ""),
-    "start and end": ({"step_start": 0, "step_end": 1}, Iterations(1), {}, "step_start"),
-    "start alone": ({"step_start": 3}, Iterations(None, 2), {}, "step_start"),
-    "end alone": ({"step_end": 1}, Iterations(1), {}, "step_end"),
-    "by stage": ({"contents": ("profile-by-stage",)}, TEN, {"profile_by_stage": True},
-                 "iterations"),
-    "merged": ({"contents": ("merge-profiles",)}, None, {"merge_profiles": True}, ""),
-    "stacks": ({"contents": ("stack",)}, TEN, {"with_stack": True}, "iterations"),
-    "shapes": ({"contents": ("shapes",)}, None, {"record_shapes": True}, ""),
-    "cpu": ({"contents": ("cpu",)}, None, {"activities": ["CPU"]}, ""),
-    "cuda": ({"contents": ("cuda",)}, None, {"activities": ["GPU"]}, ""),
-    "memory": ({"contents": ("memory",)}, None, {"activities": [*BOTH, "MEM"]}, ""),
-    "no contents": ({"contents": ()}, None, {}, ""),
-}  # fmt: skip
-"""verl's options (verl-project/verl #5025): the steps, what is asked, what is read otherwise."""
+BOTH = ["CPU", "GPU"]
 
 
-@pytest.mark.parametrize("row", ROWS.values(), ids=[*ROWS])
-def test_verls_options_are_asked_of_sglang(row):
+@cases(
+    "options, contents, sent",
+    ({}, [], {}),
+    ({"iterations": Iterations(1)}, [], {"num_steps": 1}),
+    ({"by_stage": True, "iterations": Iterations(10)}, [],
+     {"profile_by_stage": True, "num_steps": 10}),
+    ({"native_merge": True}, [], {"merge_profiles": True}),
+    ({"iterations": Iterations(10)}, ["stack"], {"with_stack": True, "num_steps": 10}),
+    ({}, ["shapes"], {"record_shapes": True}),
+    ({}, ["cpu"], {"activities": ["CPU"]}),
+    ({}, ["cuda"], {"activities": ["GPU"]}),
+    ({}, ["memory"], {"activities": [*BOTH, "MEM"]}),
+)  # fmt: skip
+def test_options_and_contents_are_asked_of_sglang(options, contents, sent):
     """Neither stacks nor shapes where nothing is said; tests/sglang_real records some of them."""
-    asked, steps, sent, told = row
-    options = SglangOptions(**asked)
-    request = Request(options, Facts("Engine", device="cuda"), {})
+    request = Request(
+        SglangOptions(**options), Facts("Engine", device="cuda"), {"contents": contents}
+    )
     window, target = rlprof.Window(7, 8, "rollout"), rlprof.Target("rollout", replica=1)
 
     fields = request.fields(Path("/traces"), window, target)
 
     plain = {"output_dir": "/traces", "activities": BOTH, "with_stack": False,
              "record_shapes": False, "profile_id": "gs7-r1"}  # fmt: skip
-    count = steps and steps.count
-    assert fields == plain | sent | ({"num_steps": count} if count else {})
-    assert options.chosen({}) == steps
-    found = options.foreign({})
-    assert [*found] == ([told] if told else [])
-    count = f", count: {steps.count}" if steps and steps.count else ""
-    assert not told.startswith("step") or f"{{skip: {steps.skip}{count}}}" in found[told]
+    assert fields == plain | sent
     per_stage = request.applied.get("iterations", {}).get("of") == "each stage"
     assert per_stage is ("profile_by_stage" in sent)
-    assert "contents: flops" not in request.unsupported
+    assert request.unsupported == {}
 
 
 def test_flops_that_the_tool_torch_is_asked_for_are_unsupported():
@@ -113,18 +99,21 @@ GPU, MEM = "activities: GPU", "activities: MEM"
 
 # failures.md: sglang-harm
 @cases(
-    "device, options, found, told",
-    ("cpu", {}, ["CPU"], []),
-    ("cpu", {"contents": ("cuda",)}, ["CPU"], [GPU]),
-    ("cpu", {"activities": ("CPU", "GPU")}, ["CPU"], [GPU]),
-    ("cpu", {"activities": ("CPU", "MEM")}, ["CPU"], [MEM]),
-    ("cuda", {"activities": ("GPU", "MEM")}, ["GPU", "MEM"], []),
-    ("cpu", {"activities": ("MEM",)}, "MEM cannot be recorded on cpu", []),
-    ("", {"activities": ("MEM",)}, "MEM cannot be recorded on an unknown device", []),
+    "device, contents, activities, found, told",
+    ("cpu", [], None, ["CPU"], []),
+    ("cpu", ["cuda"], None, ["CPU"], [GPU]),
+    ("cpu", [], ("CPU", "GPU"), ["CPU"], [GPU]),
+    ("cpu", [], ("CPU", "MEM"), ["CPU"], [MEM]),
+    ("cuda", [], ("GPU", "MEM"), ["GPU", "MEM"], []),
+    ("cpu", [], ("MEM",), "MEM cannot be recorded on cpu", []),
+    ("", [], ("MEM",), "MEM cannot be recorded on an unknown device", []),
 )
-def test_what_a_device_cannot_record_is_left_out_or_refused(device, options, found, told):
+def test_what_a_device_cannot_record_is_left_out_or_refused(
+    device, contents, activities, found, told
+):
     """Torch would assert, and the scheduler would end."""
-    request = Request(SglangOptions(**options), Facts("Engine", device=device), {})
+    options, facts = SglangOptions(activities=activities), Facts("Engine", device=device)
+    request = Request(options, facts, {"contents": contents})
 
     if isinstance(found, str):
         with pytest.raises(rlprof.CaptureError, match=found):
@@ -161,14 +150,6 @@ def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
         counts,
         None if counts else 2,
     )
-
-
-@cases("contents, chosen", (None, "worker"), ((), "worker"), (("cpu", "stack"), "native"))
-def test_contents_choose_the_profiler_they_are_for(contents, chosen):
-    """Inside they would mean nothing; an empty list is verl's default, and asks for nothing."""
-    born_with_us = SimpleNamespace(facts=Facts("Engine", is_inside=True))
-
-    assert way(SglangOptions(contents=contents), born_with_us, {"torch": {}}) == chosen
 
 
 @pytest.mark.parametrize("is_inside", [False, True])

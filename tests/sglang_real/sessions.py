@@ -12,9 +12,10 @@ LENGTHS = [14, 5]
 
 
 @contextmanager
-def session(name, handle, *, ranks=(0,), role=None, tool="torch", **options):
+def session(name, handle, *, ranks=(0,), role=None, tool="torch", contents=(), **options):
     """Open a run in which *handle* is recorded with *options*; tell where it is."""
-    asked = config(sglang=options, role=role or {}, tool=tool)
+    torch = {"torch": {"contents": [*contents]}} if contents else {}
+    asked = config(sglang=options, role=role or {}, tool=tool, tools=torch)
     with rlprof.open(asked, role="driver") as prof:
         prof.attach(handle, role="rollout", replica=0, ranks=list(ranks))
         told(session=name, run=str(prof.run_dir))

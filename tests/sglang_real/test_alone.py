@@ -4,7 +4,7 @@ import pytest
 
 from tests.real_engines import KNOWN, counters_of, opened
 from tests.sglang_real.conftest import captures, requests, steps, traces
-from tests.sglang_real.drivers.alone import DEADLY, SEED
+from tests.sglang_real.drivers.alone import ASKED, DEADLY
 from tests.sglang_real.sessions import SIX
 
 pytestmark = pytest.mark.slow
@@ -105,10 +105,10 @@ def test_stages_are_apart(driven):
         assert {name[:11] for name in steps(prefill)} == {"step[EXTEND"}
 
 
-@pytest.mark.parametrize("row", SEED)
-def test_each_row_of_the_seeds_table_is_recorded(driven, row):
-    """The options of verl's users, and its defaults."""
-    run = driven.run(f"seed {row}")
+@pytest.mark.parametrize("row", ASKED)
+def test_what_is_asked_of_sglangs_own_profiler_is_recorded(driven, row):
+    """Stacks, shapes and numbers of steps, and neither where nothing is asked."""
+    run = driven.run(f"asked {row}")
     (capture,) = run.captures
     files = traces(run, "sglang", "1/rollout")
     names = [name for file in files for name in steps(file)]
@@ -116,8 +116,8 @@ def test_each_row_of_the_seeds_table_is_recorded(driven, row):
 
     assert capture.state == "whole"
     assert ("activities: GPU" in capture.unsupported) == (row == "cuda")
-    assert len(files) == (2 if row == "by stage" else 1)
-    if row == "both steps":
+    assert len(files) == 1
+    if row == "one step":
         assert len(names) == 1
     elif row == "stack":
         assert len(names) == 10
@@ -125,8 +125,6 @@ def test_each_row_of_the_seeds_table_is_recorded(driven, row):
         assert len(names) > 10
     assert any(one.get("cat") == "python_function" for one in events) == (row == "stack")
     assert any("Input Dims" in one.get("args", {}) for one in events) == (row == "shapes")
-    merged = [one.path for one in capture.artifacts if "merged-" in one.path]
-    assert len(merged) == (row == "merged")
 
 
 def test_any_tool_records_inside_the_scheduler(driven):

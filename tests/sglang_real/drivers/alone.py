@@ -18,16 +18,14 @@ from tests.sglang_real.sessions import SIX, session, windows
 
 SKIPPED = {"steps": SIX, "lengths": [14], "iterations": {"skip": 3, "count": 5}}
 """Windows of one request: a second one may come in after the steps that are skipped."""
-SEED = {
-    "defaults": {},
-    "both steps": {"step_start": 0, "step_end": 1},
-    "by stage": {"contents": ["profile-by-stage"]},
-    "merged": {"contents": ["merge-profiles"]},
-    "stack": {"contents": ["stack"]},
+ASKED = {
+    "nothing": {},
+    "one step": {"iterations": {"count": 1}},
+    "stack": {"contents": ["stack"], "iterations": {"count": 10}},
     "shapes": {"contents": ["shapes"]},
     "cuda": {"contents": ["cuda"]},
 }
-"""verl's options; `tests/sglang_adapter/test_options.py` has more of them."""
+"""Options and contents; `tests/sglang_adapter/test_options.py` has more of them."""
 DEADLY = {
     "by stage without a number": {"profile_by_stage": True},
     "a folder below a file": {"num_steps": 1},
@@ -46,8 +44,8 @@ async def main():
         for way in ("worker", "native"):
             await windows(f"{way} whole", manager, way=way)
         await windows("stages", manager, way="native", by_stage=True, iterations={"count": 2})
-        for name, asked in SEED.items():
-            await windows(f"seed {name}", manager, steps=(1,), way="native", **asked)
+        for name, asked in ASKED.items():
+            await windows(f"asked {name}", manager, steps=(1,), way="native", **asked)
         await windows("any tool", manager, steps=(1,), tool=["stacks", "torch_memory"])
         await deadly(manager)
         await somebody_else(manager)

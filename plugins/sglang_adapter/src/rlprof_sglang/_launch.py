@@ -18,7 +18,8 @@ def check(options: SglangOptions, tools: Mapping[str, Mapping[str, Any]]) -> Non
     """Raise one CaptureError with all options that cannot work on any engine."""
     needs = ", ".join(options.needs_native)
     faults = list(faults_of(options.way, needs, "SGLang's own profiler", tools))
-    if options.contents is None and options.unbounded(tools.get("torch", {})) == "stack":
+    is_bounded = options.iterations is not None and options.iterations.count is not None
+    if "stack" in tools.get("torch", {}).get("contents", ()) and not is_bounded:
         faults.append(
             "iterations: needs {count: N}, because tools.torch.contents has stack: an idle "
             "scheduler writes up to two million events a second"

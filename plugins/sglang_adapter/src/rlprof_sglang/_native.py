@@ -120,7 +120,7 @@ class Native:
             )
 
         facts = self._engine.facts
-        if self._options.is_by_stage and not facts.is_inside:
+        if self._options.by_stage and not facts.is_inside:
             raise CaptureError(
                 f"sglang: by_stage: SGLang {facts.version or '(of an unknown release)'} overwrites "
                 "its schedulers' memory between two stages, and they may crash; launch it with "

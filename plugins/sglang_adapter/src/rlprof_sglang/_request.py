@@ -14,7 +14,7 @@ from rlprof import CaptureError
 from rlprof_sglang._words import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rlprof import Target, Window
@@ -39,8 +39,9 @@ class Request:
     unsupported: dict[str, str] = attrs.field(factory=dict)
 
     @property
-    def _contents(self) -> tuple[str, ...]:
-        return self.options.contents_of(self.tool)
+    def _contents(self) -> Sequence[str]:
+        found: Sequence[str] = self.tool.get("contents", ())
+        return found
 
     def fields(self, folder: Path, window: Window, target: Target) -> dict[str, Any]:
         """Return the fields of the request."""
@@ -53,9 +54,9 @@ class Request:
             "record_shapes": "shapes" in contents,
             "profile_id": f"gs{window.start_step}-r{replica}",
         }
-        if options.is_by_stage:
+        if options.by_stage:
             wanted["profile_by_stage"] = True
-        if options.is_merged:
+        if options.native_merge:
             wanted["merge_profiles"] = True
         if "flops" in contents:
             self.unsupported["contents: flops"] = "SGLang's profiler cannot count them"
@@ -93,8 +94,8 @@ class Request:
 
     def _count(self, wanted: dict[str, Any]) -> None:
         """Count forward steps from the start of the window, or report what cannot be counted."""
-        chosen, facts = self.options.chosen(self.tool), self.facts
-        if self.options.is_by_stage and chosen is not None:
+        chosen, facts = self.options.iterations, self.facts
+        if self.options.by_stage and chosen is not None:
             wanted["num_steps"] = chosen.count
             if chosen.skip:
                 self.unsupported["iterations: skip"] = "by stage SGLang skips no step"

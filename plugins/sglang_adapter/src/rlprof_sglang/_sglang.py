@@ -95,7 +95,7 @@ class Sglang:
         await engine.look()
         chosen = way(self.options, engine, workers.tools)
         if chosen == "worker":
-            answers_in(await self._tell(engine, workers.prepare(), workers), "ready", _NOBODY)
+            answers_in(await self._tell(engine, workers.prepare()), "ready", _NOBODY)
         self._way = chosen
 
     @hookimpl
@@ -136,11 +136,10 @@ class Sglang:
             await self._arrive(engine, workers)
         said = EngineRecording(applied={"way": self._way})
         torch = workers.tools.get("torch", {})
-        words = options if self._way == "native" else options.inside
-        said.unsupported |= words.foreign(torch) | unasked(options, engine, workers.tools)
+        said.unsupported |= unasked(options, engine, workers.tools)
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
-        if "stack" in words.contents_of(torch):
+        if "stack" in torch.get("contents", ()):
             said.unsupported |= sleepless(engine)
         if self._way == "worker":
             await self._begin_inside(engine, window, workers, said)
@@ -166,12 +165,11 @@ class Sglang:
         self, engine: Engine, window: Window, workers: Workers, said: EngineRecording
     ) -> None:
         answers = self._answers = {"began": []}  # the end is sent in any case
-        answers["began"] = await self._tell(engine, workers.begin(window), workers)
+        answers["began"] = await self._tell(engine, workers.begin(window))
         recording = answers_in(answers["began"], "recording", _NOBODY)
         said.applied["workers"] = [one["worker"] for one in recording]
-        chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
-        if chosen is not None:
-            said.applied["iterations"] = attrs.asdict(chosen)
+        if self.options.iterations is not None:
+            said.applied["iterations"] = attrs.asdict(self.options.iterations)
 
     async def _begin_native(
         self, engine: Engine, native: Native, window: Window, target: Target, run_id: str
@@ -206,7 +204,7 @@ class Sglang:
             if native is not None:
                 await self._end_native(native, folder)
             else:
-                answers["ended"] = await self._tell(engine, workers.end(window), workers)
+                answers["ended"] = await self._tell(engine, workers.end(window))
                 if isinstance(requests, Served):
                     requests.answers = self._frontend
         finally:
@@ -231,8 +229,8 @@ class Sglang:
             "answers": answers,
             **({} if native is None else native.notes),
             "lost": self._lost,
-            "merged": self.options.is_merged,
-            "by_stage": self.options.is_by_stage,
+            "merged": self.options.native_merge,
+            "by_stage": self.options.by_stage,
         }
         with suppress(OSError):
             (folder / NOTES).write_text(json.dumps(notes, default=str))
@@ -242,9 +240,9 @@ class Sglang:
         """Make traces of SGLang's files and requests, and a summary of the answers."""
         return exported(capture, folder, out)
 
-    async def _tell(self, engine: Engine, order: str, workers: Workers) -> list[dict[str, Any]]:
+    async def _tell(self, engine: Engine, order: str) -> list[dict[str, Any]]:
         """Send an order to the schedulers; return the answer of the first one in each replica."""
-        chosen = self.options.inside.chosen(workers.tools.get("torch", {}))
+        chosen = self.options.iterations
         iterations = {} if chosen is None else attrs.asdict(chosen)
         is_served = self.options.requests and engine.facts.kind == "http"
         try:
