@@ -105,14 +105,16 @@ def bring(work: Path, total: int) -> int:
     asked: dict[str, Any] = {"of": "driver", "within_s": 600}
     memory = Memory()
     memory.start()
+    began = time.monotonic()
     (outcome,) = collect(RunFolder(home, "a-run", 1), [place], **asked)
+    seconds = time.monotonic() - began
     memory.is_over = True
     memory.join()
     assert outcome.error == "", outcome.error
-    speed, more = outcome.bytes / 1e6 / outcome.seconds, {
+    speed, more = outcome.bytes / 1e6 / seconds, {
         name: memory.peak[name] - memory.before[name] for name in memory.peak
     }  # fmt: skip
-    print(f"  {outcome.bytes / 1e6:,.0f} MB in {outcome.files} files: {outcome.seconds:.1f} s,")
+    print(f"  {outcome.bytes / 1e6:,.0f} MB in {outcome.files} files: {seconds:.1f} s,")
     print(
         f"  {speed:.0f} MB/s; cp and sync of the same: {peer:.1f} s, {total / 1e6 / peer:.0f} MB/s"
     )

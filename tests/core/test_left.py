@@ -27,7 +27,7 @@ def _write(tmp_path):
 
 
 def collected(at, **more):
-    said = {"realtime_ns": at, "files": 1, "bytes": 2, "seconds": 0.1, "of": "driver-0"}
+    said = {"realtime_ns": at, "files": 1, "bytes": 2, "of": "driver-0"}
     said |= {"left_files": 0, "left_bytes": 0, "error": ""}
     return event("collected", **PLACE, **said | more)
 

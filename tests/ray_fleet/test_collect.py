@@ -13,8 +13,7 @@ import rlprof
 from rlprof.rundir import RunFolder, as_line
 from rlprof_cli import main
 from rlprof_ray import _collect
-from rlprof_ray._agent import PIECE, PIECES, Agent
-from rlprof_ray._collect import collect
+from rlprof_ray._collect import PIECE, PIECES, Agent, collect
 from rlprof_run import Place
 from tests.cases import cases
 from tests.core.test_reader import beginning, event
@@ -52,7 +51,6 @@ def test_what_members_wrote_on_their_node_comes_home(actors, config, trained, tm
         data = (run.path / artifact.path).read_bytes()
         assert (artifact.size, artifact.sha256) == (len(data), hashlib.sha256(data).hexdigest())
     assert files(nodes) == {}
-    assert not (run.path / ".collect").exists()
     assert [process.state for process in run.processes] == ["ended"] * 3
 
 
@@ -212,6 +210,7 @@ def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
 def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
     """A path that leads to it on a node, too, is not another folder."""
     copytree(far, home, dirs_exist_ok=True)
+    (home / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, beginning())))
     before = files(home)
     (tmp_path / "alias").symlink_to(home)
 
@@ -241,5 +240,5 @@ def test_a_capture_that_waits_for_a_salvage_keeps_its_folder(bring, home, far, m
 class Waits(Agent):
     """The agent of a node that has a capture to salvage."""
 
-    def inventory(self, sign):
-        return super().inventory(sign)[0], "captures that were not exported: 1; rlprof salvage"
+    def inventory(self, *run):
+        return super().inventory(*run)[0], "captures that were not exported: 1; rlprof salvage"

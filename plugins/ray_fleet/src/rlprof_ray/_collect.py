@@ -12,14 +12,16 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from rlprof.errors import one_line
-from rlprof.rundir import SALVAGED, Journal, as_line
+from rlprof.rundir import SALVAGED
 from rlprof.types import safe_name
-from rlprof_ray._agent import PIECES, Agent, Item
+from rlprof_ray._unrecorded import append, as_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,10 +30,77 @@ if TYPE_CHECKING:
     from rlprof.rundir import RunFolder
     from rlprof_run import Place
 
+PIECE = 96 << 10
+"""Ray sends up to 100 kB inside its answer. Larger data goes through the object store, which the
+trainer needs, and whose pages then count as the driver's."""
+PIECES = 20
+"""One call returns this many, each as an answer: twice as fast as one call for each."""
+_PARTS = ("step_*", "counters", "spans", "manifest")
+"""The folders of a run; the manifests last: they name the other files."""
 _AT_ONCE = 4
 """Nodes at once; each takes a few MiB of memory here while its files arrive."""
 _GRACE_S = 10.0
 """The wait for a late node, and for a run folder that does not answer."""
+
+
+class Item(NamedTuple):
+    """One file on a node."""
+
+    path: str
+    """Relative to the run folder."""
+    size: int
+    mtime_ns: int
+
+
+class Agent:
+    """The actor on a node while its files are collected: it lists, reads and removes."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        os.nice(10)  # a job that trains there now runs first
+
+    def inventory(self, run_id: str, attempt: int, driver: str) -> tuple[list[Item], str]:
+        """List the files of a run, and say why they must stay; raise OSError if none may come."""
+        import rlprof
+        from rlprof_run.salvage import candidates
+
+        run = rlprof.read(self._folder)
+        if (run.run_id, run.attempt) != (run_id, attempt):
+            raise OSError(f"{self._folder}: belongs to another run, {run.run_id}")
+        if driver in run.by_name:  # its own run folder, which this node has, too
+            return [], ""
+        for process in run.processes:
+            if process.state == "running":
+                raise OSError(f"{process.target} (pid {process.here.pid}) still writes")
+        items = []
+        for file in (file for part in _PARTS for file in sorted(self._folder.glob(f"{part}/**/*"))):
+            if file.is_file() and not file.is_symlink():
+                found, path = file.stat(), str(file.relative_to(self._folder))
+                items.append(Item(path, found.st_size, found.st_mtime_ns))
+        waits = sum(Path(one.scratch).is_dir() for one in candidates(run))
+        unsaved = f"captures that were not exported: {waits}; there: rlprof salvage {self._folder}"
+        return items, f"{unsaved}, then collect again" if waits else ""
+
+    def read(self, path: str, offset: int) -> list[bytes]:
+        """Return the next pieces of a file; those after its end are empty."""
+        with (self._folder / path).open("rb") as stream:
+            stream.seek(offset)
+            return [stream.read(PIECE) for _ in range(PIECES)]
+
+    def remove(self, item: Item) -> None:
+        """Remove a collected file; raise OSError if it differs from the copy."""
+        file = self._folder / item.path
+        if (file.stat().st_size, file.stat().st_mtime_ns) != (item.size, item.mtime_ns):
+            raise OSError("another process has written to it since")
+        file.unlink()
+
+    def tidy(self) -> None:
+        """Remove the run folder if only `run.json` and empty folders are left."""
+        left = [file for file in self._folder.rglob("*") if not file.is_dir()]
+        if left == [self._folder / "run.json"]:
+            rmtree(self._folder)
+            with suppress(OSError):  # the folder of this node, or of all attempts
+                self._folder.parent.rmdir()
 
 
 @attrs.define
@@ -41,7 +110,6 @@ class Outcome:
     place: Place
     files: int = 0
     bytes: int = 0
-    seconds: float = 0.0
     left_files: int | None = None
     """None: it could not be read."""
     left_bytes: int | None = None
@@ -49,24 +117,16 @@ class Outcome:
     """Why files are left; empty: all were collected."""
 
     def __str__(self) -> str:
-        words = f"{self.place.host} {self.place.folder}: {self.files} files"
-        left = f"; left: {self.error}" if self.error else ""
-        return one_line(f"{words}, {self.bytes:,} B in {self.seconds:.1f} s{left}", longest=1500)
+        words = f"{self.place.host} {self.place.folder}: {self.files} files, {self.bytes:,} B"
+        return one_line(f"{words}; left: {self.error}" if self.error else words, longest=1500)
 
 
 def come_home(session: Session, places: set[Place]) -> None:
     """Collect the files of a fleet's members in *places*; log what is left."""
-    import ray
-
-    later = f"collect them with: rlprof collect {session.run_dir}"
-    if places and not ray.is_initialized():  # starting an agent now would start a new cluster
-        session.log(f"Ray is shut down and files lie on nodes; {later}", logging.WARNING)
-        return
     within_s = session.config.limits.export_timeout_s
-    outcomes = collect(session.run, places, of=session.name, within_s=within_s)
-    for outcome in outcomes:
-        level = logging.WARNING if outcome.error else logging.INFO
-        session.log(f"{outcome}; {later}" if outcome.error else str(outcome), level)
+    for outcome in collect(session.run, places, of=session.name, within_s=within_s):
+        later = f"; collect them with: rlprof collect {session.run_dir}" if outcome.error else ""
+        session.log(f"{outcome}{later}", logging.WARNING if outcome.error else logging.INFO)
 
 
 def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float) -> list[Outcome]:
@@ -78,18 +138,17 @@ def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float
     until = time.monotonic() + within_s
     outcomes = [Outcome(place) for place in sorted(places, key=attrs.astuple)]
     name = f"{SALVAGED}collect-{safe_name(socket.gethostname())}-{os.getpid()}.jsonl"
-    journal = Journal(run.path / "manifest" / name)
-    slots, pen = threading.Semaphore(_AT_ONCE), threading.Lock()
+    slots = threading.Semaphore(_AT_ONCE)
 
     def visit(outcome: Outcome) -> None:
         with slots:
-            _Visit(run, outcome, until).run()
+            _Visit(run, of, outcome, until).run()
         found = attrs.asdict(outcome)
-        when = {"mono": time.monotonic_ns(), "of": of, "realtime_ns": time.time_ns()}
-        line = {"event": "collected", **when, **found.pop("place"), **found}
-        with pen, suppress(OSError):  # a full disk: it is left as the driver's manifest says
-            journal.write([as_line(line)])
-            journal.close()
+        place = found.pop("place")
+        append(
+            run.path / "manifest" / name,
+            as_event("collected", of=of, realtime_ns=time.time_ns(), **place, **found),
+        )
 
     threads = [threading.Thread(target=visit, args=(one,), daemon=True) for one in outcomes]
     for thread in threads:
@@ -99,26 +158,27 @@ def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float
     return [attrs.evolve(outcome) for outcome in outcomes]
 
 
+@attrs.define
 class _Visit:
-    """Collects the files of one folder into the run folder *run*; `run` never raises."""
+    """Collects the files of one folder into a run folder; `run` never raises."""
 
-    def __init__(self, run: RunFolder, outcome: Outcome, until: float) -> None:
-        self._folder = run
-        self._outcome = outcome
-        self._until = until
-        """When it ends, on the monotonic clock."""
-        self._agent: Any = None
+    _folder: RunFolder
+    _driver: str
+    """The name of the process that has made that folder."""
+    _outcome: Outcome
+    _until: float
+    """When it ends, on the monotonic clock."""
+    _agent: Any = None
+    """It ends with the last handle of it, which is here."""
 
     def run(self) -> None:
         """Collect all files that can be collected, and complete the outcome."""
         import ray
 
-        outcome, began = self._outcome, time.monotonic()
+        outcome, run = self._outcome, self._folder
         try:
-            try:
-                items, stays = self._inventory()
-            except ray.exceptions.RayError:  # it names a node just gone; its host may have another
-                items, stays = self._inventory()
+            self._start_agent()
+            items, stays = self._ask("inventory", run.run_id, run.attempt, self._driver)
             outcome.left_files, outcome.left_bytes = len(items), sum(item.size for item in items)
             reasons = [stays] if stays else []
             for item in items:
@@ -136,20 +196,6 @@ class _Visit:
             outcome.error = one_line("; ".join(reasons), longest=1000)
         except (OSError, RuntimeError, ray.exceptions.RayError) as exc:
             outcome.error = one_line(exc, longest=300)
-        outcome.seconds = round(time.monotonic() - began, 3)
-        if self._agent is not None:
-            ray.kill(self._agent)
-
-    def _inventory(self) -> tuple[list[Item], str]:
-        """List the files there; a file here for the time of it says which folder is our own."""
-        self._start_agent()
-        sign = self._folder.path / f".collect-{os.urandom(8).hex()}"
-        sign.touch()
-        try:
-            found: tuple[list[Item], str] = self._ask("inventory", sign.name)
-        finally:
-            sign.unlink()
-        return found
 
     def _bring(self, item: Item) -> None:
         """Copy a file, unless it was copied before; raise OSError if another has its name."""
@@ -163,10 +209,7 @@ class _Visit:
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as out:
-                while out.tell() < item.size:
-                    data = b"".join(self._ask("read", item.path, out.tell(), returns=PIECES))
-                    if not data:
-                        raise OSError("it is shorter than it was")
+                while data := b"".join(self._ask("read", item.path, out.tell(), returns=PIECES)):
                     out.write(data)
                     self._outcome.bytes += len(data)
                 out.flush()
@@ -185,12 +228,12 @@ class _Visit:
         place = self._outcome.place
         alive = {one["NodeID"]: one["NodeManagerHostname"] for one in ray.nodes() if one["Alive"]}
         same = [node for node, host in alive.items() if host == place.host]
-        if place.node not in alive and not same:
+        node = place.node if place.node in alive else next(iter(same), None)
+        if node is None:
             raise ConnectionError("the node is gone")
-        node = place.node if place.node in alive else same[0]
         strategy = NodeAffinitySchedulingStrategy(node, soft=False)
         actor = ray.remote(num_cpus=0, scheduling_strategy=strategy)(Agent)
-        self._agent = actor.remote(place.folder, self._folder.run_id, self._folder.attempt)
+        self._agent = actor.remote(place.folder)
 
     def _ask(self, what: str, *args: Any, returns: int = 1) -> Any:
         """Wait for an answer while there is time; raise exceptions of the agent as OSError."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
 from rlprof.rundir import RunFolder
+from rlprof.types import DRIVER
 from rlprof_ray._connect import connect
 from rlprof_run import Place, read
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     outcomes = collect(
         RunFolder(recorded.path.absolute(), recorded.run_id, recorded.attempt),
         [Place(one.node, one.host, one.folder) for one in recorded.left],
-        of=names.get("driver") or min(names.values()),
+        of=names[DRIVER],
         within_s=Limits().export_timeout_s,
     )
     for outcome in outcomes:

@@ -57,7 +57,7 @@ class Unrecorded:
         """Write the manifest of a process that has its first phase."""
         if stem in self._new:
             file = self._folder / f"{stem}.jsonl"
-            _append(file, *self._new.pop(stem))
+            append(file, *self._new.pop(stem))
             self._files.append(file)
 
     def touch(self) -> None:
@@ -71,15 +71,15 @@ class Unrecorded:
     def end(self) -> None:
         """Note that nothing more is written about them."""
         for file in self._files:
-            _append(file, _line("ended"))
+            append(file, as_event("ended"))
 
     def _name(self, member: Member, call: Call) -> None:
         here, target = self._here(member, call), member.target
         role, host = safe_name(target.role), safe_name(here.host)
         stem = f"{role}-{target.rank}-{host}-{here.pid}-ray"
         who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
-        first = _line("process", **who, versions={}, devices=[])
-        self._new[stem] = first, _line("clock", **attrs.asdict(read_clock()))
+        first = as_event("process", **who, versions={}, devices=[])
+        self._new[stem] = first, as_event("clock", **attrs.asdict(read_clock()))
         member.workers[call.worker] = stem
 
     def _here(self, member: Member, call: Call) -> Here:
@@ -96,10 +96,12 @@ class Unrecorded:
         return Here(self._hosts.get(call.node, call.node), boot_id, "", call.pid, "")
 
 
-def _line(event: str, **fields: Any) -> bytes:
+def as_event(event: str, **fields: Any) -> bytes:
+    """Return an event of now as a line of a manifest."""
     return as_line({"event": event, "mono": time.monotonic_ns(), **fields})
 
 
-def _append(file: Path, *lines: bytes) -> None:
-    with suppress(OSError), closing(Journal(file)) as journal:  # a full disk: its phases, neither
+def append(file: Path, *lines: bytes) -> None:
+    """Append to a manifest; a full disk does without, as without the files of which it tells."""
+    with suppress(OSError), closing(Journal(file)) as journal:
         journal.write(lines)
