@@ -143,6 +143,8 @@ def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float
     def visit(outcome: Outcome) -> None:
         with slots:
             _Visit(run, of, outcome, until).run()
+            if outcome.left_files is None:  # Ray may name a node just gone, whose host has another
+                _Visit(run, of, outcome, until).run()
         found = attrs.asdict(outcome)
         place = found.pop("place")
         append(
@@ -168,8 +170,7 @@ class _Visit:
     _outcome: Outcome
     _until: float
     """When it ends, on the monotonic clock."""
-    _agent: Any = None
-    """It ends with the last handle of it, which is here."""
+    _agent: Any = None  # it ends with its last handle, which is here
 
     def run(self) -> None:
         """Collect all files that can be collected, and complete the outcome."""
