@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _OURS = re.compile(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", re.IGNORECASE)
 """Any port: behind `ssh -L 9001:127.0.0.1:9002` it differs from ours."""
-_METHODS = "GET, HEAD, OPTIONS"
 _TYPES = {
     ".css": "text/css",
     ".html": "text/html; charset=utf-8",
@@ -73,17 +72,6 @@ class _Request(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self._give(is_head=True)
-
-    def do_OPTIONS(self) -> None:
-        """Let a page of another site ask, if the headers name it; old Chrome asks for loopback."""
-        if self._wanted() is None:
-            return
-        self.send_response(HTTPStatus.NO_CONTENT)
-        self.send_header("Allow", _METHODS)
-        if "Access-Control-Allow-Origin" in self.server.headers:
-            self.send_header("Access-Control-Allow-Methods", _METHODS)
-            self.send_header("Access-Control-Allow-Private-Network", "true")
-        self.end_headers()
 
     def end_headers(self) -> None:
         self.send_header("Cache-Control", "no-cache")
