@@ -13,7 +13,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
@@ -44,10 +43,9 @@ _GRACE_S = 10.0
 
 
 class Item(NamedTuple):
-    """One file on a node."""
+    """One file on a node, by its path in the run folder."""
 
     path: str
-    """Relative to the run folder."""
     size: int
     mtime_ns: int
 
@@ -95,10 +93,13 @@ class Agent:
         file.unlink()
 
     def tidy(self) -> None:
-        """Remove the run folder if only `run.json` and empty folders are left."""
-        left = [file for file in self._folder.rglob("*") if not file.is_dir()]
-        if left == [self._folder / "run.json"]:
-            rmtree(self._folder)
+        """Remove folders that are empty now, and the run folder if only `run.json` is left."""
+        for inner, _, _ in os.walk(self._folder, topdown=False):
+            with suppress(OSError):  # it is not empty
+                Path(inner).rmdir()
+        if os.listdir(self._folder) == ["run.json"]:  # noqa: PTH208 -- names are enough
+            (self._folder / "run.json").unlink()
+            self._folder.rmdir()
             with suppress(OSError):  # the folder of this node, or of all attempts
                 self._folder.parent.rmdir()
 
@@ -145,12 +146,8 @@ def collect(run: RunFolder, places: Iterable[Place], *, of: str, within_s: float
             _Visit(run, of, outcome, until).run()
             if outcome.left_files is None:  # Ray may name a node just gone, whose host has another
                 _Visit(run, of, outcome, until).run()
-        found = attrs.asdict(outcome)
-        place = found.pop("place")
-        append(
-            run.path / "manifest" / name,
-            as_event("collected", of=of, realtime_ns=time.time_ns(), **place, **found),
-        )
+        found = attrs.asdict(outcome) | {"of": of, "realtime_ns": time.time_ns()}
+        append(run.path / "manifest" / name, as_event("collected", **found.pop("place"), **found))
 
     threads = [threading.Thread(target=visit, args=(one,), daemon=True) for one in outcomes]
     for thread in threads:
@@ -165,12 +162,11 @@ class _Visit:
     """Collects the files of one folder into a run folder; `run` never raises."""
 
     _folder: RunFolder
-    _driver: str
-    """The name of the process that has made that folder."""
+    _driver: str  # the process that has made that folder
     _outcome: Outcome
     _until: float
     """When it ends, on the monotonic clock."""
-    _agent: Any = None  # it ends with its last handle, which is here
+    _agent: Any = None
 
     def run(self) -> None:
         """Collect all files that can be collected, and complete the outcome."""
@@ -197,6 +193,9 @@ class _Visit:
             outcome.error = one_line("; ".join(reasons), longest=1000)
         except (OSError, RuntimeError, ray.exceptions.RayError) as exc:
             outcome.error = one_line(exc, longest=300)
+        finally:
+            if self._agent is not None:
+                ray.kill(self._agent)
 
     def _bring(self, item: Item) -> None:
         """Copy a file, unless it was copied before; raise OSError if another has its name."""
@@ -229,9 +228,9 @@ class _Visit:
         place = self._outcome.place
         alive = {one["NodeID"]: one["NodeManagerHostname"] for one in ray.nodes() if one["Alive"]}
         same = [node for node, host in alive.items() if host == place.host]
-        node = place.node if place.node in alive else next(iter(same), None)
-        if node is None:
+        if place.node not in alive and not same:
             raise ConnectionError("the node is gone")
+        node = place.node if place.node in alive else same[0]
         strategy = NodeAffinitySchedulingStrategy(node, soft=False)
         actor = ray.remote(num_cpus=0, scheduling_strategy=strategy)(Agent)
         self._agent = actor.remote(place.folder)
