@@ -200,8 +200,9 @@ def test_an_engine_is_reached_at_its_address(config, trained):
     assert (fleet.run_dir / artifact.path).read_text() == f"{address['name']} 2/rollout"
 
 
-def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys):
+def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys, monkeypatch):
     """The classes of its actors, and how to name them."""
+    monkeypatch.setattr(logging.getLogger("rlprof"), "setLevel", lambda _: None)
     ray.get(spawn(Trainer).__ray_ready__.remote())
 
     assert main(["attach", "--yes"]) == 1
