@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
+    from rlprof_report.values import Ranks
 
 _NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
 _COLD = 1.25
@@ -28,7 +29,8 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
     """Measure every cause in a step; a cause that explains half of another replaces it."""
     pauses = [*_gc(facts, context), *_data(facts, context)]
     found = list(pauses)
-    for one in (*_stragglers(facts, context), *_gap(facts, context)):
+    stragglers = list(_stragglers(facts, context))
+    for one in (*stragglers, *_gap(facts, context, stragglers)):
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
@@ -117,18 +119,23 @@ def _data_of(
 
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
     """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
-    found: dict[int, list[tuple[str, float, float]]] = {}
-    for group, ranks in zip(facts.groups, facts.step.ranks, strict=True):
+    found: dict[int, list[tuple[str, float, Ranks]]] = {}
+    pairs = zip(facts.groups, facts.step.ranks, strict=True)
+    for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
         if ranks.meets or is_rollout or is_data(group.phase):
             continue
         process = int(group.processes[int(np.argmax(group.seconds))])
-        if ranks.wait_s > 0.1 * (ranks.max_s - ranks.wait_s):
-            found.setdefault(process, []).append((group.phase, ranks.wait_s, ranks.max_s))
+        wait = ranks.wait_s
+        if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
+            wait -= sum(one[1] for other, own in found.items() if other != process for one in own)
+        if wait > 0.1 * (ranks.max_s - ranks.wait_s):
+            found.setdefault(process, []).append((group.phase, wait, ranks))
     for process, phases in found.items():
         who, target = context.name(process), context.processes[process].target
         wait = sum(one[1] for one in phases)
-        phase, own, took = max(phases, key=lambda one: one[1])
+        phase, _, own = max(phases, key=lambda one: one[1])
+        took, usual = own.max_s, own.max_s - own.wait_s
         place = phase if phase == BETWEEN else f"in {phase}"
         yield Measure(
             "straggler",
@@ -136,7 +143,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             who,
             f"All wait {secs(wait)} for {who}, the slowest {place}.",
             (
-                f"It spends {secs(took)} {place}, the median of the others {secs(took - own)}.",
+                f"It spends {secs(took)} {place}, the median of the others {secs(usual)}.",
                 *([_NAME_IT] if phase == BETWEEN else []),
             ),
             (who,),
@@ -146,8 +153,15 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
-def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
-    seconds, step = facts.step.unaccounted_s, facts.step
+def _gap(facts: Facts, context: Context, stragglers: list[Measure]) -> Iterator[Measure]:
+    """Measure the time in no phase; if a rank is late, others may only wait for it there."""
+    seconds, step, who = facts.step.unaccounted_s, facts.step, context.name(context.leader)
+    whose, role = who, context.processes[context.leader].target.role
+    if any(one.who != who for one in stragglers):
+        own = [one for one in facts.groups if (one.role, one.phase) == (role, BETWEEN)]
+        least = min((float(one.seconds.min()) for one in own), default=seconds)
+        if least < seconds:
+            seconds, whose = least, f"any {role}"
     if not step.phases or seconds <= 0:
         return
     gaps = [part for part in step.path if part.what == BETWEEN]
@@ -159,7 +173,6 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         after = [p.name for p in step.phases if p.start_s >= middle]
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
         told = (f"The longest gap, {secs(longest.seconds)}, is {place or 'between phases'}.",)
-    who = context.name(context.leader)
     where = f"{who} between phases"
     if context.is_guest:
         where = "the driver between its calls"
@@ -168,10 +181,10 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         "gap",
         seconds,
         who,
-        f"{secs(seconds)} are in no phase of {who}.",
+        f"{secs(seconds)} are in no phase of {whose}.",
         told,
         (where,),
-        "" if context.leads_fleet else context.processes[context.leader].target.role,
+        "" if context.leads_fleet else role,
         None if context.leads_fleet else context.processes[context.leader].target.rank,
     )
 
