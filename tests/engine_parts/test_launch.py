@@ -1,5 +1,7 @@
 """What an engine must be born with to be recorded, and what is refused before it is born."""
 
+import json
+
 import pytest
 
 import rlprof
@@ -91,6 +93,8 @@ def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, sai
     assert main(["plan", str(file), "--no-estimate"]) == 0
     (row,) = (one for one in capsys.readouterr().out.splitlines() if f"engine {engine} (" in one)
     assert "; " not in row
+    assert main(["plan", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["tools"] == [engine]
 
 
 def test_the_server_gets_the_same_as_arguments():

@@ -101,10 +101,12 @@ def run(args: argparse.Namespace) -> int:
 def _values(config: Config, steps: range) -> list[dict[str, Any]]:
     """Return the rows of the table as plain data."""
     rows = _rows(config, steps[0], steps[-1]) if config.enabled else []
+    names = {role: [use.name for use in _uses(config, role)] for role in config.roles}
     return [
         {
             "step": int(step), "role": role, "ranks": ranks.split(", "),
-            "tools": tools.split(", "), "windows": windows.split(", "),
+            "tools": names[role] or tools.split(", "),
+            "windows": windows.split(", "),
         }
         for step, role, ranks, tools, windows in rows
         if step.isdecimal()
