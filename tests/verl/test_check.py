@@ -34,7 +34,7 @@ def test_with_the_overrides_no_line_is_lacking(capsys):
 
 
 def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
-    """What `--convert` prints can be checked, and says the same; overrides may stand behind it."""
+    """What `--convert` prints can be checked, and says the same, but not converted again."""
     main(["check", GRPO, "--convert", "global_profiler.steps=[3]"])
     file = tmp_path / "profile.yaml"
     file.write_text(capsys.readouterr().out)
@@ -43,6 +43,8 @@ def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
 
     assert code == 0
     assert set(json.loads(capsys.readouterr().out)["roles"]) == {"actor", "agent", "rollout"}
+    assert main(["check", str(file), "--convert"]) == 1
+    assert f"{file}: is a config of rlprof" in capsys.readouterr().err
 
 
 def test_plan_says_how_to_convert_a_config_of_verl(capsys):

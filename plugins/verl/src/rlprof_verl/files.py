@@ -31,6 +31,9 @@ def read(file: str, overrides: Sequence[str] = ()) -> dict[str, Any]:
         raise ConfigError([f"{file}: cannot be read: {one_line(exc)}"], file) from exc
     if not isinstance(data, dict):
         raise ConfigError([f"{file}: expected keys and values"], file)
+    if "roles" in data:
+        words = "is a config of rlprof; overrides and --convert are for one of verl"
+        raise ConfigError([f"{file}: {words}"], file)
     for text in overrides:
         found = _OVERRIDE.fullmatch(text)
         if found is None or (found["value"] is None and found["sign"] != "~"):
