@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.words import command_of, step_ahead
-from rlprof_report._plain import listed
+from rlprof_report._plain import listed, secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
         role = met_in(analysis, phase, perhaps=perhaps)
         if not role or any(_names(one, role, most) for one in analysis.findings):
             continue
-        next_ = _recorded(analysis, run, role, phase.name)
+        next_ = _recorded(analysis, run, role, phase)
         if not next_:
             command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
             when = "" if run.is_running or run.is_guest else " in the next run, while it goes on"
@@ -64,24 +64,23 @@ def _names(finding: Finding, role: str, least: float) -> bool:
     return is_ones and any(one.startswith(f"{role} ") for one in finding.where)
 
 
-def _recorded(analysis: Analysis, run: Run, role: str, phase: str) -> str:
+def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> str:
     """Say what windows of several ranks show; empty: there is none."""
     ranks: defaultdict[str, set[int]] = defaultdict(set)
     for one in run.captures:
-        is_of_it = one.target.role == role and one.window.phase in (None, phase)
+        is_of_it = one.target.role == role and one.window.phase in (None, phase.name)
         if is_of_it and any(artifact.kind == "trace" for artifact in one.artifacts):
             ranks[one.window.id].add(one.target.rank)
     windows = [window for window, own in ranks.items() if len(own) > 1]
     if not windows or analysis.device is None:
         return ""
-    votes, collectives = Counter[int](), Counter[int]()
+    late: defaultdict[int, float] = defaultdict(float)
     for one in analysis.device.late:
         if one.role == role and one.window in windows:
-            votes[one.rank] += one.votes
-            collectives[one.rank] += one.collectives
-    ((last, count),) = votes.most_common(1) or [(0, 0)]
-    if count and count * 2 >= collectives[last]:
-        told = f"rank {last} comes last to {count} of {collectives[last]} collectives"
+            late[one.rank] += one.late_s
+    last = max(late, key=lambda rank: late[rank], default=0)
+    if late and late[last] >= _ALIKE * phase.median_s * len(windows):
+        told = f"rank {last} comes last: others wait up to {secs(late[last])} for it"
         return f" In the traces of {listed(windows)}, {told}."
-    why = "no rank comes last to most collectives" if votes else "they hold no shared collective"
+    why = "no rank comes late to collectives" if late else "they hold no shared collective"
     return f" Nor do the traces of {listed(windows)}: {why}."
