@@ -319,11 +319,7 @@ def of_meeting(path, **more):
 
 @cases(
     "late, told",
-    (
-        1,
-        "In the traces of 5/backward, rank 1 comes last: others wait up to 0.40 s longer in "
-        "collectives.",
-    ),
+    (1, "In the traces of 5/backward, rank 1 comes last: others wait up to 0.40 s for it."),
     (2, "Nor do the traces of 5/backward: no rank comes late to collectives."),
     (None, "Nor do the traces of 5/backward: they hold no shared collective."),
 )

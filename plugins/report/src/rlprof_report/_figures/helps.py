@@ -85,7 +85,9 @@ def syncs_of(phases: Sequence[PhaseTime], frontier: Sequence[Stage]) -> dict[str
     Without what ranks wait in it for a late one: that is no sync. A fleet has no *frontier* here,
     for its phases are those of the driver.
     """
-    stages = {stage.name: stage.seconds for stage in frontier}
+    stages: dict[str, float] = {}
+    for stage in frontier:  # of several roles, the longest counts
+        stages[stage.name] = max(stage.seconds, stages.get(stage.name, 0.0))
     syncs = (phase for phase in phases if SYNC.search(phase.name))
     return {one.name: min(one.seconds, stages.get(one.name, one.seconds)) for one in syncs}
 
