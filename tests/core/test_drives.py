@@ -131,11 +131,11 @@ def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
     """Their files are the parent's: the child writes nothing into them, and ends at once."""
     with rlprof.open(hive_config(), role="driver") as prof:
         prof.attach([0], role="rollout")
-        (worker,) = _current.beside
+        _, worker = _current.opened
         child = os.fork()
         if child == 0:
             worker.close()  # as at its exit
-            os._exit(0 if worker._is_forgotten and not _current.beside else 1)
+            os._exit(0 if worker._is_forgotten and not _current.opened else 1)
         _, status = os.waitpid(child, 0)
 
     assert os.waitstatus_to_exitcode(status) == 0

@@ -37,7 +37,7 @@ from rlprof.types import DRIVER, Target, safe_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof.config import Config, ToolUse
+    from rlprof.config import Config, Given, ToolUse
     from rlprof.rundir import RunFolder
     from rlprof.types import Led
 
@@ -56,7 +56,7 @@ _DRIVEN = ("torch", "torch-npu", "ray", "vllm", "sglang")
 
 
 def begin(
-    config: Mapping[str, Any] | str | os.PathLike[str] | Config,
+    config: Given,
     role: str | None,
     rank: int | None,
     world_size: int | None,
@@ -177,10 +177,8 @@ def _open(
             session.close()
             raise
     _at_exit(session)
-    if _current.session is None:
-        _current.session = session
-    else:
-        _current.beside.append(session)
+    _current.opened.append(session)
+    _current.session = _current.session or session
     session.at_end.append(partial(_leave, session))
     copied = f", and copies it to {run.url}" if run.url else ""
     boundary.say(f"writes to {run.path}{copied}")
@@ -194,10 +192,9 @@ def _open(
 
 def _leave(session: Session) -> None:
     """Drop *session*, which closes, from those of this process."""
+    _current.opened.remove(session)
     if _current.session is session:
         _current.session = None
-    elif session in _current.beside:
-        _current.beside.remove(session)
 
 
 def _joined(
@@ -238,10 +235,9 @@ def _forget() -> None:
     """Disable the session in a forked child: its threads and files belong to the parent."""
     global _opening  # noqa: PLW0603 -- a thread that a fork does not take along may hold it
     _opening = threading.RLock()
-    session, _current.session = _current.session, None
-    for one in (*_current.beside, *([] if session is None else [session])):
-        one.forget()
-    _current.beside.clear()
+    _current.session = None
+    for session in tuple(_current.opened):
+        session.forget()
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 session: Session | None = None
 """None: rlprof is off in this process."""
 
-beside: list[Session] = []
-"""Sessions of an engine's workers in this process, in addition to its session."""
+opened: list[Session] = []
+"""The open sessions: this one, and those of an engine's workers in this process."""

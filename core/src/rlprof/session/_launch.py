@@ -12,11 +12,11 @@ from rlprof.types import Launch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof.session._open import Given
+    from rlprof.config import Given
 
 
 def launch(
-    config: Given = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
+    config: Given | None = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
 ) -> Launch:
     """Return what a process of *role* must be born with: environment, command, engine arguments.
 

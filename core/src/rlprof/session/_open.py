@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import TypeAlias
 
-    from rlprof.config import Config
+    from rlprof.config import Given
     from rlprof.session._off import Off
     from rlprof.session._session import Session
     from rlprof.types import Led
 
-    Given: TypeAlias = Mapping[str, Any] | str | os.PathLike[str] | Config | None
-
 
 def open(  # noqa: A001 -- rlprof.open, as one says it
-    config: Given = None,
+    config: Given | None = None,
     *,
     role: str | None = None,
     rank: int | None = None,
@@ -51,6 +48,6 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     return session
 
 
-def given_or_named(config: Given) -> Given:
+def given_or_named(config: Given | None) -> Given | None:
     """Return *config*, or the file that the environment names."""
     return os.environ.get("RLPROF_CONFIG") or None if config is None else config
