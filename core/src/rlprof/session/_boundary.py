@@ -113,15 +113,12 @@ def _code(handler: Any) -> Any:
 
 def survives(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let *method* of an object with a `boundary` return None instead of raising."""
+    what = method.__name__.strip("_")
 
     @functools.wraps(method)
     def survivor(self: Any, *args: Any) -> Any:
-        try:
+        with Guard(self.boundary, what):
             return method(self, *args)
-        except Exception as exc:
-            if self.boundary.strict or _is_the_users(exc):
-                raise
-            self.boundary.tell(method.__name__.strip("_"), f"{type(exc).__name__}: {exc}", exc)
-            return None
+        return None
 
     return survivor

@@ -206,13 +206,14 @@ class Targets:
             self._act(track.pop, scope)
         await in_background(partial(self._act, one.close_for, scope) for one in away)
 
-    @survives
     def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
-        return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
+        with self._guard:
+            return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
+        return []
 
-    @survives
     def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
-        act(scope)
+        with self._guard:
+            act(scope)
 
     def leave(self, scope: Scope) -> None:
         """Write the span; close its range, and its window if it has one."""
@@ -222,10 +223,6 @@ class Targets:
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
             scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
-        if scope.is_phase:
-            self._leave_phase(scope)
-
-    @survives
-    def _leave_phase(self, scope: Scope) -> None:
-        for track in self._tracks:
-            track.leave(scope)
+        for track in self._tracks if scope.is_phase else ():
+            with self._guard:
+                track.leave(scope)
