@@ -87,36 +87,25 @@ async def _awaited(promise: Any) -> Any:
 
 
 async def in_background(functions: Iterable[Callable[[], object]]) -> None:
-    """Call each of *functions* on a thread, and wait until all have returned.
-
-    If the host has no thread left, one is not called, and the phase of training continues.
-    """
-    await asyncio.gather(*map(_started, functions))
+    """Call each of *functions* on a thread, and wait until all have returned."""
+    begun = [asyncio.wrap_future(start_background(function)) for function in functions]
+    await asyncio.gather(*begun)
 
 
-def _started(function: Callable[[], object]) -> asyncio.Future[None]:
-    done: Future[None] = Future()
-    done.set_running_or_notify_cancel()  # a task that is cancelled does not cancel the work
+def start_background(function: Callable[[], object]) -> Future[object]:
+    """Call *function* on a thread; a task that waits for it and is cancelled does not cancel it."""
+    done: Future[object] = Future()
+    done.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
-            function()
+            done.set_result(function())
         except BaseException as exc:  # strict: the task that waits gets it
             done.set_exception(exc)
-        else:
-            done.set_result(None)
 
-    waited = asyncio.wrap_future(done)
-    if not start_background(contextvars.copy_context().run, work):
-        done.set_result(None)
-    return waited
-
-
-def start_background(function: Callable[..., Any], *args: Any) -> bool:
-    """Call *function* on a thread; return False if the host has no thread left."""
-    thread = threading.Thread(target=function, args=args, name="rlprof-away", daemon=True)
+    run = contextvars.copy_context().run
     try:
-        thread.start()
-    except RuntimeError:
-        return False
-    return True
+        threading.Thread(target=run, args=(work,), name="rlprof-away", daemon=True).start()
+    except RuntimeError:  # the host has no thread left: the phase of training continues
+        done.set_result(None)
+    return done

@@ -192,7 +192,7 @@ class Targets:
         except BaseException:  # cancelled: nobody else would close what is open by now
             scope.is_cancelled = True
             for track in away:
-                start_background(self._act, track.close_for, scope)
+                start_background(partial(self._act, track.close_for, scope))
             raise
 
     async def close_away(self, scope: Scope) -> None:
