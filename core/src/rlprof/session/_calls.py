@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from rlprof.errors import CaptureError
 
@@ -22,14 +23,22 @@ if TYPE_CHECKING:
     from rlprof.config import Limits
     from rlprof.session._boundary import Boundary
 
-    _Call = tuple[Future[Any], Callable[[], Any], Callable[[], Any] | None]
-
 _PATIENCE_S = 5.0
 """Opening or closing the range of a phase may take this long; longer is a failure."""
 
 
 class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of the call
     """The call was not answered in time."""
+
+
+@attrs.frozen(eq=False)
+class _Call:
+    """One call. The thread that takes *token* decides: the call is answered, or given up."""
+
+    function: Callable[[], Any]
+    afterwards: Callable[[], Any] | None
+    answer: SimpleQueue[tuple[Any, Exception | None]] = attrs.field(factory=SimpleQueue)
+    token: threading.Lock = attrs.field(factory=threading.Lock)
 
 
 class HookThread:
@@ -50,15 +59,20 @@ class HookThread:
 
         If the call returns too late, *afterwards* follows it on the same thread.
         """
-        answer: Future[Any] = Future()
-        self._calls.put((answer, function, afterwards))
+        call = _Call(function, afterwards)
+        self._calls.put(call)
+        answer = None
         try:
-            wait([answer], timeout_s)
+            with suppress(Empty):
+                answer = call.answer.get(timeout=timeout_s)
         finally:  # also where the user's signal handler raises
-            is_given_up = answer.cancel()
+            is_given_up = call.token.acquire(blocking=False)
         if is_given_up:
             raise Overrun
-        return answer.result()
+        result, error = answer or call.answer.get()
+        if error is not None:
+            raise error
+        return result
 
     def end(self) -> None:
         """Let the thread end once it has made its calls."""
@@ -66,24 +80,19 @@ class HookThread:
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            answer, function, afterwards = call
             result = error = None
             try:
-                result = function()
+                result = call.function()
             except Exception as exc:  # raised again in the thread that waits
                 error = exc
             except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
                 error = CaptureError(f"raised {type(exc).__name__}: {exc}")
-            try:
-                if error is None:
-                    answer.set_result(result)
-                else:
-                    answer.set_exception(error)
-            except InvalidStateError:  # it was given up meanwhile
-                if afterwards is not None:
-                    with suppress(Exception):  # nobody waits, and the thread has more calls to make
-                        afterwards()
-            del call, answer, function, afterwards, result, error  # keep nothing alive
+            if call.token.acquire(blocking=False):
+                call.answer.put((result, error))
+            elif call.afterwards is not None:  # it was given up meanwhile
+                with suppress(Exception):  # nobody waits, and the thread has more calls to make
+                    call.afterwards()
+            del call, result, error  # until the next call, nothing is kept alive
 
 
 class Caller:
