@@ -73,16 +73,24 @@ def _alarm():
 
 # failures.md: interrupted
 @pytest.mark.slow
+@pytest.mark.usefixtures("calls")
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
 @pytest.mark.parametrize("error", [TimeoutError("too long"), SystemExit(42)], ids=repr)
 def test_what_the_users_signal_handler_raises_passes_through_a_start(
-    config, calls, alarm, tool, error
+    config, alarm, tool, error, monkeypatch
 ):
     """A reward check bounded by SIGALRM, or sys.exit, works as without; the next window records."""
-    hangs = {tool: {"hangs_in": "start"}}
+    hangs, own = {tool: {"hangs_in": "start"}}, tools.gate.wait
+
+    def wait(bound_s):
+        if not tools.gate.is_set():
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+        return own(bound_s)
+
+    monkeypatch.setattr(tools.gate, "wait", wait)
     with rlprof.open(config(tool=tool, tools=hangs, steps=[1, 2])) as prof:
         prof.step(1)
-        alarm(0.2, error)
+        alarm(0, error)  # the timer begins as `start` hangs
         with pytest.raises(type(error)) as raised, prof.phase("rollout"):
             pass
         tools.gate.set()
@@ -101,9 +109,12 @@ def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, ala
     """What the handler raises passes; the second close waits for the exports that are left."""
     prof = rlprof.open(config())
     train(prof, [1, 2])
-    alarm(0.05, TimeoutError("too long"))  # an interpreter takes longer to start
 
-    assert "too long" in refused(TimeoutError, prof.close)
+    def close():
+        alarm(0.05, TimeoutError("too long"))  # an interpreter takes longer to start
+        prof.close()
+
+    assert "too long" in refused(TimeoutError, close)
     prof.close()
 
     run = rlprof.read(prof.run_dir)
