@@ -74,7 +74,7 @@ def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, wh
         start(hooks, folder)
     hooks.stop(window=None, folder=folder)
     inside.goes_wrong()
-    hooks.tool.options = options()  # a busy machine has time for what follows
+    hooks.tool.options = options(start_s=60)  # a busy machine has time for what follows
 
     record(hooks, folder)
 
@@ -101,7 +101,7 @@ def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
     assert (notes(folder)["whole"], notes(folder)["bytes"]) == (False, 0)
     assert [file.name for file in folder.glob("report*")] == left
     inside.goes_wrong()
-    hooks.tool.options = options()
+    hooks.tool.options = options(start_s=60)
     record(hooks, folder)
     assert notes(folder)["whole"] is True
 
