@@ -73,6 +73,8 @@ def main() -> int:
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".envs", "__pycache__"))
         (copy / ".envs").symlink_to(ROOT / ".envs")
         drawn = [one for name in asked.only.split(",") for one in _reached(copy, name)]
+        if not drawn:
+            raise SystemExit("mutants: the tests reach no operator, so nothing is measured")
         draw = random.Random(asked.seed)  # noqa: S311 -- the same ones for the same seed
         chosen = draw.sample(drawn, min(asked.count, len(drawn)))
         survivors = [one for one in chosen if _survives(copy, one)]
