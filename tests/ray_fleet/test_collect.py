@@ -242,3 +242,21 @@ class Waits(Agent):
 
     def inventory(self, *run):
         return super().inventory(*run)[0], "captures that were not exported: 1; rlprof salvage"
+
+
+# failures.md: left-on-node
+def test_a_file_that_got_shorter_is_left(bring, home, far, monkeypatch):
+    """No part of it gets its name in the run folder."""
+    monkeypatch.setattr(_collect, "Agent", Shortens)
+
+    outcome = bring()
+
+    assert f"{TRACE}: its size has changed since" in outcome.error
+    assert (came(home), (far / TRACE).stat().st_size) == ({SPANS: 0}, LARGE)
+
+
+class Shortens(Agent):
+    """The agent of a node on which nothing is left of a file that it listed."""
+
+    def read(self, path, offset):
+        return [b""] * PIECES

@@ -212,6 +212,8 @@ class _Visit:
                 while data := b"".join(self._ask("read", item.path, out.tell(), returns=PIECES)):
                     out.write(data)
                     self._outcome.bytes += len(data)
+                if out.tell() != item.size:
+                    raise OSError("its size has changed since")
                 out.flush()
                 os.fsync(out.fileno())  # its source is about to be removed
             # Readers take a process for dead by the time of its manifest.

@@ -102,6 +102,6 @@ def as_event(event: str, **fields: Any) -> bytes:
 
 
 def append(file: Path, *lines: bytes) -> None:
-    """Append to a manifest; a full disk does without, as without the files of which it tells."""
+    """Append to a manifest; on a full disk, nothing is written."""
     with suppress(OSError), closing(Journal(file)) as journal:
         journal.write(lines)
