@@ -21,10 +21,10 @@ def add(subparsers: Any) -> None:
         "capture",
         help="record upcoming steps of a live run, without a restart",
         description="Ask a live run to record upcoming steps of one or more roles. Steps that the\n"
-        "config records anyway do not count. Each process of a role sees the request within a\n"
-        "second or two and opens its window when its next step begins. The request is checked\n"
-        "like a config; the manifest keeps it and the answers. The command waits until\n"
-        "everything is on disk; Ctrl-C ends the wait, not the recording.",
+        "config records anyway do not count. Each process of a role sees the request within\n"
+        "a second or two and opens its window when its next step begins. The request is\n"
+        "checked like a config; the manifest keeps it and the answers. The command waits\n"
+        "until everything is on disk; Ctrl-C ends the wait, not the recording.",
         epilog="examples:\n"
         "  rlprof capture --next 2\n"
         "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"

@@ -66,8 +66,8 @@ DEFINITIONS = (
     Definition(
         10, "what would help", "spans",
         "Tail (5), even replicas (7), slowest rank (2), tools (8), weights sent while other work "
-        "runs, no gaps, one step off: T - max(rollout + sync, rest), no recording (13). Each is an "
-        "upper bound on its own; do not add two of them.", "as their figures",
+        "runs, no gaps, one-step off-policy: T - max(rollout + sync, rest), no recording (13). "
+        "Each is an upper bound on its own; do not add two of them.", "as their figures",
     ),
     Definition(
         11, "asynchronous steps", "spans",

@@ -101,7 +101,7 @@ def _in_phases(
     if generated:
         beside = seconds - max(generated + sync, seconds - generated - sync)
         yield Help(
-            "one step off",
+            "one-step off-policy",
             max(0.0, beside),
             "the next rollout runs during training, on its own devices",
         )

@@ -81,7 +81,7 @@ def _look_into(analysis: Analysis, phase: str) -> str:
     ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
     if any(one.partition("/")[2] in ("", phase) for one in ids):
         return "look inside its windows with rlprof view"
-    return "record it to see inside"
+    return "record it to see inside: rlprof capture --next 1 while a run goes on"
 
 
 def _without(finding: Finding, it: str = "it") -> str:

@@ -19,7 +19,7 @@ WORDS = {
     "tools": "tools answered as fast as for the median trajectory",
     "sync": "weights moved while other work ran",
     "gaps": "the phases had no gaps between them",
-    "one step off": "rollout ran one step ahead of training",
+    "one-step off-policy": "rollout ran one step ahead of training",
     "recording": "nothing were recorded",
 }
 

@@ -20,10 +20,10 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "why",
         help="say why steps are slow: cause, evidence, upper bound of the gain",
-        description="Read the spans of RUN, recorded or not, and say what takes longest and\n"
-        "why: one screen with the cause, its evidence, an upper bound of the gain, where to\n"
-        "look, and what to record next. Steps that recording touched are left out. RUN may\n"
-        "be live, ended or killed.",
+        description="Read the spans of RUN, recorded or not, and say what takes longest and why:\n"
+        "one screen with the cause, its evidence, an upper bound of the gain, where to look,\n"
+        "and what to record next. Steps that recording touched are left out. RUN may be live,\n"
+        "ended or killed.",
         epilog="examples:\n  rlprof why\n  rlprof why RUN --step 7\n  rlprof why RUN --step 3-5\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
