@@ -28,7 +28,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_HOMES = {
+_OWN = {
     "answers": ("Advice", "Ready"),
     "errors": ("CaptureError", "ConfigError", "PluginError", "RlprofError", "RunError"),
     "hookspecs": ("hookimpl",),
@@ -45,7 +45,7 @@ _HOMES = {
     ),
 }  # fmt: skip
 
-_HOME = {name: f"rlprof.{module}" for module, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: f"rlprof.{module}" for module, names in _OWN.items() for name in names}
 
 _ELSEWHERE = {
     "Follower": "rlprof_remote", "Leader": "rlprof_remote", "Order": "rlprof_remote",
@@ -53,15 +53,15 @@ _ELSEWHERE = {
 }  # fmt: skip
 """Name → the package of another distribution that offers it."""
 
-_ROOMS = ("control", "doctor", "hookspecs", "testing", "types")
+_MODULES = ("control", "doctor", "hookspecs", "testing", "types")
 """Modules that need no separate import: `rlprof.doctor.findings()`."""
 
-__all__ = list({**_HOME, **_ELSEWHERE})
+__all__ = list({**_MODULE_OF, **_ELSEWHERE})
 
 
 def __getattr__(name: str) -> Any:
     value: Any
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"rlprof.{name}")  # which leaves it here as an attribute
     if name == "__version__":
         from rlprof.plugins import core_version
@@ -71,8 +71,8 @@ def __getattr__(name: str) -> Any:
         from rlprof.distributions import load
 
         value = getattr(load(_ELSEWHERE[name], asked=name), name)
-    elif name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULE_OF:
+        value = getattr(import_module(_MODULE_OF[name]), name)
     else:
         raise AttributeError(f"module 'rlprof' has no attribute {name!r}")
     globals()[name] = value
@@ -80,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS, "__version__"})
+    return sorted({*globals(), *__all__, *_MODULES, "__version__"})

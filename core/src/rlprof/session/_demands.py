@@ -1,4 +1,4 @@
-"""The door for recording on demand: a track asks at each step, and rlprof-live answers."""
+"""The contract of recording on demand: a track asks at each step, and rlprof-live answers."""
 
 from __future__ import annotations
 

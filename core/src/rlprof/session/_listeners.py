@@ -40,7 +40,7 @@ class Listeners:
         self._loaded = loaded
         self._manager = manager
         self._scribe = scribe
-        self._all: tuple[_Ear, ...] = ()
+        self._all: tuple[_Listening, ...] = ()
 
     def __contains__(self, hook: str) -> bool:
         """Whether any of them has *hook*."""
@@ -49,7 +49,7 @@ class Listeners:
     def open(self, session: object) -> None:
         """Start them, and let each hear that *session* is open."""
         self._all = tuple(
-            _Ear(name, hooks(one(), self._manager), session, self._scribe)
+            _Listening(name, hooks(one(), self._manager), session, self._scribe)
             for name, one in self._loaded.items()
         )
         for one in self._all:
@@ -88,8 +88,8 @@ class Listeners:
         self._all = ()
 
 
-class _Ear:
-    """One of them, and its thread."""
+class _Listening:
+    """One listener, and its thread."""
 
     def __init__(self, name: str, found: Hooks, session: object, scribe: Scribe) -> None:
         self.wake, self.idle, self.ended = threading.Event(), threading.Event(), threading.Event()

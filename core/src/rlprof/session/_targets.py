@@ -124,8 +124,8 @@ class Targets:
         demand = Demand(request, 1) if request else None
         told: list[str] = []
         for track in self._tracks:
-            door = partial(track.open_window, window, uses, demand)
-            told.append(self.boundary.call("open_window", door, told.append) or "")
+            opening = partial(track.open_window, window, uses, demand)
+            told.append(self.boundary.call("open_window", opening, told.append) or "")
         why = "; ".join(filter(None, told))
         if why:
             self.current_step = None
