@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
+from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report.values import Flow, Help
 
@@ -35,6 +36,8 @@ def helps_of(
     cost_s: float,
 ) -> tuple[Help, ...]:
     """List upper bounds, the largest first; each holds by itself, so no two are added."""
+    # What a rank waits between phases for a slower one is no gap; a fleet's driver has one alone.
+    gaps = [stage.seconds for stage in frontier if stage.name == BETWEEN]
     found = [
         *_in_rollout(rollout),
         Help(
@@ -43,7 +46,7 @@ def helps_of(
             "in each phase the slowest rank takes as long as the median of the others",
         ),
         *_in_phases(seconds, phases, frontier),
-        Help("gaps", unaccounted_s, "phases follow one another without a gap"),
+        Help("gaps", min([unaccounted_s, *gaps]), "phases follow one another without a gap"),
         Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
     ]
     return tuple(sorted((one for one in found if one.seconds > 0), key=lambda one: -one.seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rlprof_report.values import Ranks
 
 BETWEEN = "between phases"
+_END = -2
+"""Stands for the end of a step among the numbers of names."""
 _WORTH_IT = 0.01
 """The least share of a step by which a rank is late for the path to go on with it."""
 Part = tuple[str, int, int, str]
@@ -42,6 +45,9 @@ class Tracks:
         self._rows = rows
         self._keys = steps * len(self._targets) + rows["process"]
         self._last = self._entered_last(steps)
+        ends = recorded.steps[is_own[recorded.steps["process"]]]
+        ends = ends[(places := timeline.of(ends)) >= 0]
+        self._met = self._met_in_none(ends, places[places >= 0]) if self.has_peers else {}
 
     def of(self, step: int, process: int) -> list[tuple[str, int, int]]:
         """Return name, start and end of each phase of *process* in the step at place *step*."""
@@ -54,19 +60,34 @@ class Tracks:
         """Return when the last rank entered *phase* after *times* others of it, and which rank."""
         return self._last.get((step, self._words.number(phase), times), (0, self.leader))
 
+    def met_before(self, step: int, phase: str, times: int) -> tuple[int, int]:
+        """Return when the last rank came to where all meet before *phase*, and which rank.
+
+        They meet if all enter it together, after different times in no phase: in a collective that
+        is in none. An empty *phase* is the end of the step.
+        """
+        number = self._words.number(phase) if phase else _END
+        return self._met.get((step, number, times), (0, self.leader))
+
     def name(self, process: int) -> str:
         """Name a rank: `trainer 2`; empty if there is only one."""
         target = self._targets[process]
         return f"{target.role} {target.rank}" if self.has_peers else ""
 
+    def _times(self) -> np.ndarray:
+        """Count, for each phase of a rank in a step, those of its name before it."""
+        rows = self._rows
+        new = np.ones(len(rows), dtype=bool)
+        new[1:] = (self._keys[1:] != self._keys[:-1]) | (rows["name"][1:] != rows["name"][:-1])
+        first = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
+        times: np.ndarray = np.arange(len(rows)) - first
+        return times
+
     def _entered_last(self, steps: np.ndarray) -> dict[tuple[int, int, int], tuple[int, int]]:
         rows = self._rows
         if not self.has_peers:
             return {}
-        new = np.ones(len(rows), dtype=bool)
-        new[1:] = (self._keys[1:] != self._keys[:-1]) | (rows["name"][1:] != rows["name"][:-1])
-        first = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
-        times = np.arange(len(rows)) - first
+        times = self._times()
         order = np.lexsort((rows["start"], times, rows["name"], steps))
         keys = np.stack([steps, rows["name"], times])[:, order]
         is_last = np.append((keys[:, 1:] != keys[:, :-1]).any(axis=0), True)
@@ -81,6 +102,36 @@ class Tracks:
             )
         }
 
+    def _met_in_none(
+        self, ends: np.ndarray, places: np.ndarray
+    ) -> dict[tuple[int, int, int], tuple[int, int]]:
+        """Find when each rank left its last phase before each, and before the end of its step."""
+        rows = self._rows
+        keys = np.concatenate([self._keys, places * len(self._targets) + ends["process"]])
+        names = np.concatenate([rows["name"], np.full(len(ends), _END)])
+        start, until = (np.concatenate([rows[one], ends["end"]]) for one in ("start", "end"))
+        times = np.concatenate([self._times(), np.zeros(len(ends), dtype=np.int64)])
+        order = np.lexsort((start, keys))
+        keys, names, start, until, times = (
+            one[order] for one in (keys, names, start, until, times)
+        )
+        before = start.copy()
+        follows = keys[1:] == keys[:-1]
+        before[1:][follows] = np.minimum(until[:-1], start[1:])[follows]
+        found = {}
+        step, process = keys // len(self._targets), keys % len(self._targets)
+        order = np.lexsort((start, times, names, step))
+        groups = np.stack([step, names, times])[:, order]
+        new = np.flatnonzero(np.append(True, (groups[:, 1:] != groups[:, :-1]).any(axis=0)))
+        for first, end in pairwise([*new.tolist(), len(order)]):
+            own = order[first:end]
+            gaps = start[own] - before[own]
+            late = start[own[-1]] - start[own[(len(own) - 1) // 2]]
+            if len(own) > 1 and late < (gaps.max() - gaps.min()) / 2:
+                last = own[np.argmax(before[own])]
+                found[tuple(groups[:, first].tolist())] = int(before[last]), int(process[last])
+        return found
+
 
 def path_of(
     pieces: Sequence[Piece],
@@ -94,8 +145,8 @@ def path_of(
 ) -> tuple[PathPart, ...]:
     """Walk back from the end of a step, whose place is *step*, through whatever it waited for.
 
-    In a phase where ranks meet, all wait for the rank that enters it last. From there on, back in
-    time, the path is that rank's.
+    Where ranks meet, in a phase or between two, all wait for the rank that comes last. From there
+    on, back in time, the path is that rank's.
     """
     meeting = {one.phase for one in ranks if one.meets}
     slowest = {one.phase: one for one in sorted(ranks, key=lambda one: one.max_s)}
@@ -104,11 +155,16 @@ def path_of(
     counted = zip(_counted(phases), pieces, strict=True)
     ended = {(what, nth): piece.last for (what, _, _, nth), piece in counted}
     parts: list[Part] = []
+    after = ("", 0)
     while until > bounds[0]:
         before, until = until, bounds[0]
         for what, start, end, nth in reversed(tiled(_counted(phases), (bounds[0], before))):
             begin, whose, where = start, process, tracks.name(process)
-            if what in meeting:
+            if not what:
+                came, last = tracks.met_before(step, *after)
+                if last != process and start + least < came <= end:
+                    begin, whose = came, last
+            elif what in meeting:
                 late, last = tracks.last_into(step, what, int(nth))
                 where = ""
                 if last != process and start + least < late < end:
@@ -122,6 +178,7 @@ def path_of(
                 parts += reversed(_inside(found, begin, end))
             else:
                 parts.append((what or BETWEEN, begin, end, where))
+            after = (what, int(nth)) if what else after
             if whose != process:
                 process, until, phases = whose, begin, tracks.of(step, whose)
                 break

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlprof_report._figures.intervals import clipped, covered
 from rlprof_report._figures.path import BETWEEN
-from rlprof_report._figures.waits import wait_of
+from rlprof_report._figures.waits import Wait, wait_of
 from rlprof_report._spans import NO_STEP
 from rlprof_report.values import Ranks, RankTable, Score, Stage
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlprof_report._spans import Recorded
 
 _MOST_CELLS = 200_000
+_ALONE = Wait(0, 0.0, meets=False)
 
 
 @attrs.frozen(eq=False)
@@ -39,6 +40,8 @@ class Group:
     """When each entered it, ns."""
     last: np.ndarray
     """When each left it for the last time, ns."""
+    wait: Wait
+    """How long they wait for the slowest."""
 
 
 def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
@@ -81,7 +84,7 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
             continue
         own, ranks_here = rows[start:end], rank[start:end]
         first = np.flatnonzero(np.append(True, ranks_here[1:] != ranks_here[:-1]))
-        ns = _unions(own, first)
+        seconds, last = _unions(own, first) / 1e9, np.maximum.reduceat(own["end"], first)
         found[steps[start]].append(
             Group(
                 step=int(steps[start]),
@@ -89,9 +92,10 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
                 phase=words[own["name"][0]],
                 ranks=ranks_here[first],
                 processes=own["process"][first],
-                seconds=ns / 1e9,
+                seconds=seconds,
                 first=own["start"][first],
-                last=np.maximum.reduceat(own["end"], first),
+                last=last,
+                wait=wait_of(seconds.tolist(), last.tolist()) if len(first) > 1 else _ALONE,
             )
         )
     return found
@@ -153,8 +157,7 @@ def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
 
 def ranks_of(group: Group, stems: list[str]) -> Ranks:
     """Return the slowest rank of *group*, and how long the others wait for it."""
-    seconds = group.seconds.tolist()
-    wait = wait_of(seconds, group.last.tolist())
+    seconds, wait = group.seconds.tolist(), group.wait
     most, slowest = seconds[wait.slowest], wait.slowest
     mean = float(group.seconds.mean())
     return Ranks(
@@ -176,7 +179,8 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
     """Return the last rank of each stage; the stages of a role add up to its slowest rank.
 
     Stages come in the order in which the last rank enters them. A rank without such a stage
-    spends nothing there.
+    spends nothing there. Between phases, a rank may wait for one that is slower in a phase: that
+    time does not count.
     """
     roles: dict[str, list[Group]] = {}
     for group in groups:
@@ -184,10 +188,16 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
     for role, own in roles.items():
         own.sort(key=lambda group: (group.phase != BETWEEN, int(group.first.max())))
         ranks = np.unique(np.concatenate([group.ranks for group in own]))
-        behind = np.zeros(len(ranks))
-        before = 0.0
-        for group in own:
-            behind[np.searchsorted(ranks, group.ranks)] += group.seconds
+        spent = np.zeros((len(own), len(ranks)))
+        for row, group in zip(spent, own, strict=True):
+            row[np.searchsorted(ranks, group.ranks)] = group.seconds
+        if own[0].phase == BETWEEN:
+            for row, group in zip(spent[1:], own[1:], strict=True):
+                if not group.wait.meets:
+                    spent[0] = np.maximum(spent[0] - (row.max() - row), 0.0)
+        behind, before = np.zeros(len(ranks)), 0.0
+        for row, group in zip(spent, own, strict=True):
+            behind += row
             leader = int(np.argmax(behind))
             after = float(behind[leader])
             yield Stage(role, group.phase, after - before, int(ranks[leader]))

@@ -29,7 +29,7 @@ class Wait:
 def wait_of(seconds: Sequence[float], ends_ns: Sequence[int]) -> Wait:
     """Compare two ranks or more by the *seconds* each took, and by when each ended."""
     slowest = max(range(len(seconds)), key=seconds.__getitem__)
-    most = seconds[slowest]
-    others = median([*seconds[:slowest], *seconds[slowest + 1 :]])
-    took, ends = most - median(seconds), (max(ends_ns) - median(ends_ns)) / 1e9
-    return Wait(slowest, most - others, meets=took > 0 and ends < took / 2)
+    others = [place for place in range(len(seconds)) if place != slowest]
+    more = seconds[slowest] - median([seconds[place] for place in others])
+    later = (max(ends_ns) - median([ends_ns[place] for place in others])) / 1e9
+    return Wait(slowest, more, meets=more > 0 and later < more / 2)
