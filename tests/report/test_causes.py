@@ -42,9 +42,9 @@ def test_a_run_without_a_cause_has_no_finding(tmp_path):
     assert fleet.findings == ranks.findings == ()
     longest = max(fleet.phases, key=lambda one: one.median_s)
     assert f"The longest phase is {longest.name} " in fleet.verdict
-    assert "Nothing is odd" in fleet.verdict
+    assert "stands out" in fleet.verdict
     assert "; ranks of trainer end it together, so one may hold up the others." in ranks.verdict
-    assert "Nothing is odd" not in ranks.verdict
+    assert "stands out" not in ranks.verdict
     assert "record it to see inside" in fleet.verdict
     recorded = {"window": f"2/{longest.name}", "state": "whole"}
     verdict = of_run(attrs.evolve(fleet, captures=(recorded,)), ())
@@ -205,6 +205,31 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
     assert 0.87 <= finding.bound_s <= 0.9
     assert without.findings == ()
     assert without.verdict.endswith("mark them with rlprof.trajectory.")
+
+
+@cases(
+    "more, said, next_",
+    (lambda step: 0.05 * step, "0.72 s in steps 2-7, 1.42 s in steps 16-21, most of it in update.",
+     "changed: rlprof diff RUN:2-7 RUN:16-21"),
+    (lambda step: 0.4 * (step % 5 == 0), "Steps 5, 10, 15 and 20 take up to 1.8 times the median.",
+     "why: rlprof why RUN --step 5"),
+    (lambda step: 0.02 * (step % 3), "No cause shows in the rest.", ""),
+)  # fmt: skip
+def test_lengths_of_steps_may_be_odd_without_a_cause(more, said, next_, tmp_path):
+    """They grow, or some stand out: the verdict says so, and a note how to look closer."""
+    folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 0.0
+    trainer = folder.process("actor", 0)
+    for step in range(1, 22):
+        end = at + 0.5 + more(step)
+        folder.whole_step(trainer, step, {"rollout": (at, at + 0.2), "update": (at + 0.2, end)})
+        at = end
+    folder.event(trainer, "dropped", at, spans=7)
+
+    told = analyse(rlprof.read(folder.write(tmp_path / "run", until=at)))
+
+    assert said in told.verdict
+    assert next_.replace("RUN", str(tmp_path / "run")) in " ".join(told.notes)
+    assert told.verdict.startswith("Cannot tell for sure: spans/")
 
 
 def test_a_cause_is_large_in_its_own_steps(tmp_path):

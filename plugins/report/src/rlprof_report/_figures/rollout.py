@@ -165,8 +165,10 @@ def _late(
         return float(values[late].mean() - values[rest].mean())
 
     usual = float(tokens[rest].mean())
+    halfway = (found.ended[late[0]] + found.ended[rest[-1]]) / 2  # others only came after the rest
+    named = [int(place) for place in late[:20] if found.ended[place] >= halfway]
     return Late(
-        trajectories=tuple(found.name(int(place)) for place in late[:20]),
+        trajectories=tuple(map(found.name, named)),
         requests_s=more(asked),
         tools_s=more(tooling),
         other_s=more(other),

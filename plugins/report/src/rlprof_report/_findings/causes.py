@@ -9,7 +9,7 @@ import numpy as np
 from rlprof_report._figures.helps import syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.facts import Measure, is_data
+from rlprof_report._findings.facts import Measure, is_data, more_than
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.rollout import rollout_of
 from rlprof_report._plain import secs
@@ -52,7 +52,7 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
             f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
             ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
             (who,),
-            bound_s=_COLD * seconds,
+            bound_s=more_than(seconds, facts.step.seconds, _COLD),
         )
 
 

@@ -13,6 +13,7 @@ from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
+from rlprof_report._findings.odd import odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, numbered, step_ahead
 from rlprof_report._plain import secs
@@ -44,18 +45,22 @@ def conclude(
     leader = names.index(analysis.leader)
     leads_fleet = run.processes[leader].target.role == DRIVER
     context = Context(run.processes, leader, leads_fleet, silent, is_guest=run.is_guest)
+    notes = list(analysis.notes)
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)
     else:
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
-        answer = verdict.of_run(analysis, findings, is_guest=run.is_guest)
+        odd, next_ = odd_lengths(analysis, has_findings=bool(findings))
+        answer = verdict.of_run(analysis, findings, odd=odd, is_guest=run.is_guest)
+        if next_:
+            notes.append(f"{odd} {next_}" if findings else next_)
     return attrs.evolve(
         analysis,
         whose=context.name(leader),
         findings=tuple(findings),
         verdict=verdict.with_lost(verdict.with_silent(answer, silent), lost),
-        notes=(*analysis.notes, *unknown_of(analysis, is_whole=not lost)),
+        notes=(*notes, *unknown_of(analysis, is_whole=not lost)),
     )
 
 

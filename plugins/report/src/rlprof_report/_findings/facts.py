@@ -34,6 +34,11 @@ def is_data(name: str) -> bool:
     return bool(words & _DATA) and not words & _NO_DATA
 
 
+def more_than(seconds: float, whole_s: float, margin: float = MARGIN) -> float:
+    """Bound what removing *seconds* of *whole_s* saves: at most half of the rest, too."""
+    return min(margin * seconds, (seconds + whole_s) / 2)
+
+
 @attrs.frozen(eq=False)
 class Facts:
     """One step."""

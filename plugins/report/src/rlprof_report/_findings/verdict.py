@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
 
 _NOTHING = " Nothing is odd."
-_ODD = "Nothing is odd: no cause that rlprof knows takes a tenth of it."
+_ODD = "No cause that rlprof knows stands out."
 
 
-def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool = False) -> str:
-    """Answer for the run as a whole, which `rlprof attach` made if *is_guest*."""
+def of_run(
+    analysis: Analysis, findings: Sequence[Finding], *, odd: str = "", is_guest: bool = False
+) -> str:
+    """Answer for the run as a whole, which `rlprof attach` made if *is_guest*.
+
+    *odd* says what is odd about the lengths of its steps, if anything is.
+    """
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
         more = " Watch some: rlprof attach --tool none" if is_guest else ""
@@ -30,7 +35,7 @@ def of_run(analysis: Analysis, findings: Sequence[Finding], *, is_guest: bool = 
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} {_nothing(analysis)}{few}"
+        return f"{head} {odd or _nothing(analysis)}{few}"
     first, it = findings[0], "it"
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
@@ -59,7 +64,7 @@ def _nothing(analysis: Analysis) -> str:
     """Name the phase to look into if no cause is known, and say whether it may hide one."""
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
-        return _ODD
+        return f"{_ODD} It has no phases: wrap its parts in prof.phase(...), and ask again."
     share = f"{secs(longest.median_s)}, {longest.share:.0%}"
     role = met_in(analysis, longest, perhaps=True)
     if role:

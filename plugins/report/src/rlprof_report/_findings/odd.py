@@ -1,0 +1,85 @@
+"""What is odd about the lengths of steps, whatever the cause: they grow, or some stand out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._findings.words import numbered
+from rlprof_report._plain import argument, secs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlprof_report.values import Analysis, Step
+
+_LEAST = 9
+"""Fewer clean steps show neither."""
+_TREND = 1.3
+"""The last third takes so many times the first, or the first the last."""
+_STEADY = 0.6
+"""The least rank correlation of lengths and steps."""
+_OUT, _OUT_S = 1.5, 0.1
+"""A step stands out if it takes so many medians, and so many seconds more."""
+
+
+def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
+    """Say what is odd about the lengths of clean steps, and how to look closer; empty: nothing.
+
+    Findings name steps that stand out, but no trend.
+    """
+    steps = [one for one in analysis.steps if one.state == "clean"]
+    if len(steps) < _LEAST:
+        return "", ""
+    found = _trend(analysis, steps)
+    if found is None and not has_findings:
+        found = _standing_out(analysis, steps)
+    return found or ("", "")
+
+
+def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
+    seconds = np.array([one.seconds for one in steps])
+    first, last = steps[: len(steps) // 3], steps[-(len(steps) // 3) :]
+    before, after = (float(np.median([one.seconds for one in part])) for part in (first, last))
+    ranks = np.argsort(np.argsort(seconds))
+    steady = float(np.corrcoef(ranks, np.arange(len(steps)))[0, 1])
+    if max(before, after) < _TREND * min(before, after) or abs(steady) < _STEADY:
+        return None
+    tokens = [float(np.median([one.tokens for one in part])) for part in (first, last)]
+    with_tokens = ""
+    if all(tokens):
+        with_tokens = f" Their tokens go from {tokens[0]:,.0f} to {tokens[1]:,.0f}."
+    how = "longer" if after > before else "shorter"
+    run = argument(analysis.run)
+    parts = [f"{run}:{part[0].step}-{part[-1].step}" for part in (first, last)]
+    words = (
+        f"Steps get {how}: {secs(before)} in {numbered([one.step for one in first])}, "
+        f"{secs(after)} in {numbered([one.step for one in last])}"
+        f"{_where(first, last, after - before)}.{with_tokens}"
+    )
+    return words, f"To see which phases changed: rlprof diff {' '.join(parts)}"
+
+
+def _where(first: Sequence[Step], last: Sequence[Step], more_s: float) -> str:
+    """Name the phase that took most of *more_s*, if one did."""
+    for name in {phase.name for one in (*first, *last) for phase in one.phases}:
+        before, after = (
+            np.median([sum(p.seconds for p in one.phases if p.name == name) for one in part])
+            for part in (first, last)
+        )
+        if (after - before) / more_s > 1 / 2:
+            return f", most of it in {name}"
+    return ""
+
+
+def _standing_out(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
+    usual = float(np.median([one.seconds for one in steps]))
+    out = [one for one in steps if one.seconds >= max(_OUT * usual, usual + _OUT_S)]
+    if not out:
+        return None
+    longest = max(out, key=lambda one: one.seconds)
+    take = "take up to" if len(out) > 1 else "takes"
+    who = numbered([one.step for one in out]).capitalize()
+    words = f"{who} {take} {longest.seconds / usual:.1f} times the median."
+    return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
