@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from itertools import pairwise
 from statistics import median
 
 import attrs
@@ -230,6 +231,28 @@ def test_lengths_of_steps_may_be_odd_without_a_cause(more, said, next_, tmp_path
     assert said in told.verdict
     assert next_.replace("RUN", str(tmp_path / "run")) in " ".join(told.notes)
     assert told.verdict.startswith("Cannot tell for sure: spans/")
+
+
+@cases("wait, sync, cause", (0.4, 0.15, "wait"), (0.05, 0.2, "sync"))
+def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
+    """Trajectories run beside training: a shorter sync gains only what no wait takes over."""
+    folder, at = Folder({"tool": "none", "roles": {"driver": {}}}), 0.0
+    driver = folder.process("driver", 0)
+    for step in range(1, 9):
+        ends = [at, at + wait, at + wait + 0.3, at + wait + 0.3 + sync]
+        names = ("wait_rollout", "update", "weight_sync")
+        times = dict(zip(names, pairwise(ends), strict=True))
+        folder.whole_step(driver, step, times)
+        made = (ends[1] - 0.001, ends[3] + wait)
+        folder.span(driver, "span", "trajectory", made, None, trajectory=f"{step}")
+        at = ends[3]
+
+    told = analyse(rlprof.read(folder.write(tmp_path / "run", until=at + 1)))
+
+    helps = {one.what: one.seconds for one in told.steps[4].helps}
+    assert told.findings[0].cause == cause
+    assert "one-step off-policy" not in helps
+    assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
 
 
 def test_a_cause_is_large_in_its_own_steps(tmp_path):

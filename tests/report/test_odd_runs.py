@@ -16,12 +16,12 @@ from tests.report.folder import EPOCH_NS, Folder
 from tests.report.made_runs import make_fleet, make_torchrun
 
 
-def ten_steps(folder, *, role="driver", rank=0, late=None):
+def ten_steps(folder, *, role="driver", rank=0, late=None, phase="update_actor"):
     """Add a process with ten steps of a second, each with one phase; step *late* takes 3 s."""
     stem, at = folder.process(role, rank, world=2), 1.0
     for step in range(1, 11):
         end = at + (3 if step == late else 1)
-        folder.whole_step(stem, step, {"update_actor": (at + 0.01, end)}, (at, end))
+        folder.whole_step(stem, step, {phase: (at + 0.01, end)}, (at, end))
         at = end
     return stem
 
@@ -55,10 +55,12 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
     assert found == ["clean", "recorded", "recorded", "clean"]
 
 
-def test_the_stop_is_not_blamed_on_the_phase(tmp_path):
+@pytest.mark.parametrize("phase", ["update_actor", "weight_sync"])
+def test_the_stop_is_not_blamed_on_the_phase(phase, tmp_path):
     """Asked why the step is slow, the report says that rlprof was, and for how long."""
     folder = Folder()
-    folder.capture(ten_steps(folder, late=4), 3, "update_actor", (3.0, 3.1, 6.0), stop_s=2.0)
+    driver = ten_steps(folder, late=4, phase=phase)
+    folder.capture(driver, 3, phase, (3.0, 3.1, 6.0), stop_s=2.0)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=14)), step=4)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
 """Names of phases that bring weights to the engines."""
 UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
-_WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
+WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
+"""Names of phases in which an asynchronous trainer waits for trajectories."""
 
 
 def helps_of(
@@ -45,7 +46,7 @@ def helps_of(
             min(seconds, _wait_s(ranks, {phase.name for phase in phases})),
             "in each phase the slowest rank takes as long as the median of the others",
         ),
-        *_in_phases(seconds, phases, frontier),
+        *_in_phases(seconds, phases, frontier, rollout),
         Help("gaps", min([unaccounted_s, *gaps]), "phases follow one another without a gap"),
         Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
     ]
@@ -96,12 +97,18 @@ def syncs_of(phases: Sequence[PhaseTime], frontier: Sequence[Stage]) -> dict[str
 
 
 def _in_phases(
-    seconds: float, phases: Sequence[PhaseTime], frontier: Sequence[Stage]
+    seconds: float,
+    phases: Sequence[PhaseTime],
+    frontier: Sequence[Stage],
+    rollout: Rollout | None,
 ) -> Iterator[Help]:
     sync = sum(syncs_of(phases, frontier).values())
     generated = sum(phase.seconds for phase in phases if ROLLOUT.search(phase.name))
+    is_apart = rollout is not None and not rollout.phase
+    if is_apart:  # what the sync spares is waited for instead
+        sync -= sum(phase.seconds for phase in phases if WAITING.search(phase.name))
     yield Help("sync", min(sync, seconds), "weights are sent while other work runs")
-    if generated:
+    if generated and not is_apart:
         beside = seconds - max(generated + sync, seconds - generated - sync)
         yield Help(
             "one-step off-policy",
@@ -114,8 +121,13 @@ def flow_of(
     pieces: Sequence[Piece], bounds: Interval, found: Trajectories | None, rollout: Rollout | None
 ) -> Flow | None:
     """Describe a step that generates and updates at once; None: this step does not."""
-    rolling = [(p.start, p.end) for p in pieces if ROLLOUT.search(p.name)]
-    if found is not None and not found.phase:
+    apart = found is not None and not found.phase
+    rolling = [
+        (p.start, p.end)
+        for p in pieces
+        if ROLLOUT.search(p.name) and not (apart and WAITING.search(p.name))
+    ]
+    if found is not None and apart:
         rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)
     rolling = merged(clipped(rolling, *bounds))
     updates = [p for p in pieces if UPDATE.search(p.name) and not ROLLOUT.search(p.name)]
@@ -123,7 +135,7 @@ def flow_of(
     together, length = shared(rolling, updating), bounds[1] - bounds[0]
     if together < 0.01 * length or length <= 0:
         return None
-    waiting = [(p.start, p.end) for p in pieces if _WAITING.search(p.name)]
+    waiting = [(p.start, p.end) for p in pieces if WAITING.search(p.name)]
     idle = covered(waiting) / length if waiting else 1 - covered(updating) / length
     running = rollout.utilisation if rollout is not None else None
     rollout_idle = 1 - (running if running is not None else covered(rolling) / length)

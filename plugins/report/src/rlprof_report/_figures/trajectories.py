@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -78,21 +79,24 @@ def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:
 def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> str:
     """Name the phase in which most trajectories begin; without any, a phase with a usual name.
 
-    If most trajectories begin in no phase, or during an update, they run in parallel with the
-    phases: then there is none.
+    If most trajectories begin in no phase, or during an update, or go on for longer than it, they
+    run in parallel with the phases: then there is none.
     """
     names = list(dict.fromkeys(piece.name for piece in pieces))
     named = [name for name in names if ROLLOUT.search(name)]
     if not len(parts):
         return named[0] if named else ""
     whole = parts[parts["name"] == words.number("trajectory")]
-    begin = (whole if len(whole) else parts)["start"]
-    inside: dict[str, int] = {}
+    whole = whole if len(whole) else parts
+    begin, end = whole["start"], whole["end"]
+    inside, shared = Counter[str](), Counter[str]()
     for piece in pieces:
-        within = int(((begin >= piece.start) & (begin < piece.end)).sum())
-        inside[piece.name] = inside.get(piece.name, 0) + within
+        inside[piece.name] += int(((begin >= piece.start) & (begin < piece.end)).sum())
+        meet = np.minimum(end, piece.end) - np.maximum(begin, piece.start)
+        shared[piece.name] += int(np.maximum(meet, 0).sum())
     best = max(named or names, key=lambda name: inside[name], default="")
-    return best if best and inside[best] * 2 >= len(begin) else ""
+    is_in_it = inside[best] * 2 >= len(begin) and shared[best] * 2 >= int((end - begin).sum())
+    return best if best and is_in_it else ""
 
 
 def trajectories_of(

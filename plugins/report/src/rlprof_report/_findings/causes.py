@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.helps import syncs_of
+from rlprof_report._figures.helps import WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data, more_than
@@ -34,7 +34,10 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
-    return [*found, *hidden, *rollout_of(facts), *_sync(facts, context)]
+    waits, syncs = list(_waits(facts)), list(_sync(facts, context))
+    if sum(one.seconds for one in waits) >= sum(one.seconds for one in syncs):
+        syncs = []  # a faster sync would only be followed by a longer wait
+    return [*found, *hidden, *rollout_of(facts), *waits, *syncs]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
@@ -213,6 +216,24 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
+def _waits(facts: Facts) -> Iterator[Measure]:
+    """Measure what training waits for trajectories that are made beside it."""
+    waits = [phase for phase in facts.step.phases if WAITING.search(phase.name)]
+    if waits and facts.step.flow is not None:
+        longest = max(waits, key=lambda phase: phase.seconds)
+        seconds = sum(phase.seconds for phase in waits)
+        yield Measure(
+            "wait",
+            seconds,
+            "",
+            f"Training waits {secs(seconds)} for trajectories in {longest.name}.",
+            (facts.step.flow.advice,),
+            (f"phase {longest.name}",),
+            phase=longest.name,
+            bound_s=seconds,
+        )
+
+
 def _sync(facts: Facts, context: Context) -> Iterator[Measure]:
     frontier = () if context.leads_fleet else facts.step.frontier
     syncs = syncs_of(facts.step.phases, frontier)
@@ -226,4 +247,5 @@ def _sync(facts: Facts, context: Context) -> Iterator[Measure]:
         f"Syncing weights takes {secs(seconds)} in {name}.",
         ("Send weights while other work runs, or in larger buckets.",),
         (f"phase {name}",),
+        phase=name,
     )

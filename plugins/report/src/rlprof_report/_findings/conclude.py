@@ -9,6 +9,7 @@ import numpy as np
 
 from rlprof.errors import RlprofError
 from rlprof.types import DRIVER
+from rlprof_report._figures.intervals import clipped, covered, merged
 from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
@@ -181,8 +182,16 @@ def _also(finding: Finding, of_run: Weighed) -> Finding:
 
 
 def _is_ours(measure: Measure, step: Step) -> bool:
-    """Whether half of the time between phases is ours: recordings start and stop there."""
-    return measure.cause == "gap" and step.cost_s >= measure.seconds / 2
+    """Whether half of it is ours: recordings start and stop between phases, or in its phase."""
+    if measure.cause == "gap":
+        return step.cost_s >= measure.seconds / 2
+    ours = merged((round(one.start_s * 1e9), round(one.end_s * 1e9)) for one in step.touches)
+    inside = sum(
+        covered(clipped(ours, round(phase.start_s * 1e9), round(phase.end_s * 1e9)))
+        for phase in step.phases
+        if phase.name == measure.phase
+    )
+    return inside > 0 and inside / 1e9 >= measure.seconds / 2
 
 
 def _ours(step: Step) -> Iterator[Measure]:
