@@ -21,6 +21,8 @@ from rlprof.session._loops import Link
 if TYPE_CHECKING:
     import pytest
 
+    from tests.fakes.engines import Asked
+
 ANSWER = "tsej" * 4
 """What a healthy engine answers to `jest`."""
 
@@ -140,6 +142,18 @@ class Driven:
             except rlprof.CaptureError as exc:
                 said.append(str(exc))
         return said
+
+    def assert_told(self, engine: str, calls: Asked, hook: str, what: str) -> None:
+        """Nothing is asked of an engine that nobody configured, or that records; see it fail."""
+        assert self.errors("stop", "start") == [f"{engine}: was not configured"]
+        assert self.errors("configure", "stop") == []
+        assert not list(self.folder.iterdir())
+        assert self.errors("start", "start") == [f"{engine}: a window is open already"]
+        calls.raises[hook] = KeyError("no answer")
+        assert self.errors("stop") == [f"{engine}: {what} be reached: KeyError: 'no answer'"]
+        (summary,) = [made for made in self.call("export") if made.kind == "files"]
+        assert summary.status == "partial"
+        assert "no process of the engine answered" in summary.note
 
     def record(self, work: Callable[[], Any]) -> Any:
         """Record *work* in a window; return what each hook gave, and the notes that were left."""

@@ -64,20 +64,10 @@ def test_only_chosen_ranks_record(driven):
 
 
 def test_what_goes_wrong_in_a_window_is_said(driven):
-    """Nothing is asked of an engine that nobody has configured, or that records already."""
+    """Also that workers cannot be asked any more, and that the engine has died."""
     one = driven()
-    assert one.errors("stop", "start") == ["vllm: was not configured"]
-    assert one.errors("configure", "stop") == []
-    assert not list(one.folder.iterdir())
-    assert one.errors("start", "start") == ["vllm: a window is open already"]
-    driven.handle.raises["collective_rpc"] = RuntimeError("no answer")
 
-    said = one.errors("stop")
-
-    assert said == ["vllm: its workers cannot be reached: RuntimeError: no answer"]
-    (summary, _) = sorted(one.call("export"), key=lambda made: made.kind)
-    assert summary.status == "partial"
-    assert "no process of the engine answered" in summary.note
+    one.assert_told("vllm", driven.handle, "collective_rpc", "its workers cannot")
     driven.handle.raises.clear()
     driven.handle.die()
     assert one.errors("start") == ["vllm: the engine is dead"]
