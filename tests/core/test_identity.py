@@ -265,33 +265,25 @@ def in_the_fifth(pauses, do):
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_an_older_run_of_another_host_is_joined_when_it_grows(at_once, runs, target, monkeypatch):
-    """An older run may have crashed a moment ago; it lives if its manifests are seen to grow."""
+@pytest.mark.parametrize("grows", [True, False])
+def test_an_older_run_of_another_host_may_have_crashed(at_once, runs, target, grows, monkeypatch):
+    """It is joined if its manifests are seen to grow; else what its leader opens anew."""
     led = move(at_once(LEADER), age_s=3600)
     manifest = led.path / "manifest" / "actor-0.jsonl"
     manifest.parent.mkdir()
     manifest.write_text("line\n")
-    pauses = []
-    sleep = in_the_fifth(pauses, lambda: manifest.write_text("line\nline\n"))
-    monkeypatch.setattr(time, "sleep", sleep)
+    before, pauses, second = contents(led.path), [], []
+
+    def goes_on():
+        second.append(led if grows else move(at_once(LEADER)))
+        return grows and manifest.write_text("line\nline\n")
+
+    monkeypatch.setattr(time, "sleep", in_the_fifth(pauses, goes_on))
 
     found = join(runs, target, HEADER, env=NAMED, wait_s=5)
 
-    assert (led, len(pauses)) == (found, 5)
-
-
-@pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
-def test_a_run_that_has_crashed_on_another_host_is_not_joined(at_once, runs, target, monkeypatch):
-    """Who is back before the crashed leader waits for it, and joins what it opens then."""
-    first = move(at_once(LEADER), age_s=3600)
-    before, second = contents(first.path), []
-    sleep = in_the_fifth([], lambda: second.append(move(at_once(LEADER))))
-    monkeypatch.setattr(time, "sleep", sleep)
-
-    found = join(runs, target, HEADER, env=NAMED, wait_s=5)
-
-    assert (second, found.attempt) == ([found], 2)
-    assert before == contents(first.path)
+    assert (second, found.attempt) == ([found], 1 if grows else 2)
+    assert len(pauses) == 5 if grows else before == contents(led.path)
 
 
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):
