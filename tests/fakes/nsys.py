@@ -131,8 +131,7 @@ def _window(home: Path, verb: str, given: dict[str, str], fault: object) -> int:
         sys.exit("The request is not applicable in this state: StopRequest.")
     output = state.pop("output").replace("%%", "%")
     known.write_text(json.dumps(state))
-    suffix = ".qdstrm" if fault == "raw" else ".nsys-rep"
-    report = Path(output + suffix)
+    report = Path(f"{output}.nsys-rep")
     report.write_bytes(b"" if fault == "empty" else b"a report " * 1000)
     print(f"[1/1] [0%    ] x\r[1/1] [=====100%] x\nGenerated:\n    {report}")
     return 0

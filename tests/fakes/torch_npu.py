@@ -62,14 +62,8 @@ class FakeNpu:
 
         class Profile:
             def __init__(self, **given):
-                self.given, self.calls, self.step_num = given, [], 0
+                self.given, self.calls, self.made = given, [], None
                 self.actions = [given["schedule"](0)]
-                self.prof_if = types.SimpleNamespace(
-                    prof_path="", experimental_config=given["experimental_config"],
-                    syscnt_enable=False, freq=100, start_cnt=0, start_monotonic=0,
-                    start_trace=lambda: self.calls.append("start_trace"),
-                    stop_trace=lambda: self.calls.append("stop_trace"),
-                )  # fmt: skip
                 fake.profiles.append(self)
 
             def start(self):
@@ -77,14 +71,13 @@ class FakeNpu:
                 if fake.fails_to_start:
                     print("[2026] [ERROR] [1] profiler.py: Call start failed. Exception: no room")
                     return
-                made = Path(fake.where) / f"{HOST}_{os.getpid()}_{TIME}_ascend_pt"
-                (made / "FRAMEWORK").mkdir(parents=True)
-                self.prof_if.prof_path = str(made)
+                self.made = Path(fake.where) / f"{HOST}_{os.getpid()}_{TIME}_ascend_pt"
+                (self.made / "FRAMEWORK").mkdir(parents=True)
 
             def step(self):
                 self.calls.append("step")
                 self.actions.append(self.given["schedule"](1))
-                made = Path(self.prof_if.prof_path)
+                made = self.made
                 events = "" if fake.records_nothing else "events " * 100
                 (made / "FRAMEWORK/torch.op_range").write_text(events)
                 if "NPU" in self.given["activities"]:
