@@ -45,22 +45,32 @@ class Motor:
         return speed
 
 
+class Slots:
+    __slots__ = ()
+
+    def run(self, speed):
+        return speed
+
+
 def test_methods_are_given_back_as_they_were():
-    """One of the class is the class's again, one of the object its own, and another's stays."""
+    """One of the class, of the object, of somebody else; what cannot be wrapped stays as it is."""
     plain, own, other = Motor(), Motor(), Motor()
     own.run = lambda speed: -speed
     wrapped = Wrapped()
     for motor in (plain, own, other):
         wrapped.put(motor, "run", lambda inner, speed: inner(speed) * 10)
-    during = [motor.run(2) for motor in (plain, own, other)]
+    own.speed, fixed = 3, Slots()
+    for owner, name in ((own, "no_such"), (own, "speed"), (fixed, "run")):
+        wrapped.put(owner, name, lambda *_: "ours")
+    during = [motor.run(2) for motor in (plain, own, other, fixed)]
     inner = other.run
     other.run = lambda speed: inner(speed) + 1
 
     wrapped.take_back()
 
-    assert during == [20, -20, 20]
+    assert during == [20, -20, 20, 2]
     assert (plain.run(2), own.run(2), other.run(2)) == (2, -2, 21)
-    assert vars(plain) == {}
+    assert (vars(plain), own.speed, hasattr(own, "no_such")) == ({}, 3, False)
 
 
 def test_answers_are_sorted_by_their_state():
@@ -185,20 +195,19 @@ def test_the_way_that_was_asked_for_is_taken_or_refused(asked, inside, native):
     assert ("no profiler" in told) == (bool(native) and asked != "worker")
 
 
-@pytest.mark.parametrize(("ranks", "is_told"), [((), False), ((0, 1), False), ((0,), True)])
-def test_ranks_that_the_engine_does_not_have_are_named(ranks, is_told):
-    """None at all are those of the engine."""
-    found = other_number(2, Workers(ranks=ranks), "workers")
-
-    assert list(found) == ["attach: ranks"] * is_told
-
-
-@cases("ranks, chosen, named", ((), (), []), ((0, 1), (0, 1), []), ((0, 1), (0,), ["ranks"]))
-def test_what_an_engines_own_profiler_cannot_choose_is_named(ranks, chosen, named):
-    """It records all ranks, with torch alone."""
+@cases(
+    "ranks, chosen, has_others, chooses",
+    ((), (), False, False),
+    ((0, 1), (0, 1), False, False),
+    ((0,), (0,), True, False),
+    ((0, 1), (0,), False, True),
+)
+def test_ranks_that_cannot_be_had_are_named(ranks, chosen, has_others, chooses):
+    """Others than the engine's; its own profiler records all ranks, with torch alone."""
     workers = Workers(tools={"torch": {}, "nsys": {}}, ranks=ranks, chosen=chosen)
 
-    assert list(beyond_native(workers, "workers", "mini's")) == ["nsys", *named]
+    assert list(other_number(2, workers, "workers")) == ["attach: ranks"] * has_others
+    assert list(beyond_native(workers, "workers", "mini's")) == ["nsys", *["ranks"] * chooses]
 
 
 @pytest.mark.parametrize(
@@ -217,24 +226,6 @@ def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, i
 def test_the_parameters_of_a_function_are_those_with_a_name():
     """What takes anything says nothing of what it takes."""
     assert parameters_of(lambda one, *rest, two=2, **more: (one, rest, two, more)) == ("one", "two")
-
-
-def test_what_cannot_be_wrapped_stays_as_it_is():
-    """A method that is not there, one that is no method, and an object that takes no attribute."""
-
-    class Slots:
-        __slots__ = ()
-
-        def run(self):
-            return "ran"
-
-    motor, fixed, wrapped = Motor(), Slots(), Wrapped()
-    motor.speed = 3
-
-    for owner, name in ((motor, "no_such"), (motor, "speed"), (fixed, "run")):
-        wrapped.put(owner, name, lambda *_: "ours")
-
-    assert (vars(motor), fixed.run()) == ({"speed": 3}, "ran")
 
 
 def things(**said):

@@ -144,19 +144,11 @@ def test_an_order_that_does_not_concern_requests_has_no_answer(server):
     assert server.obey("end", run="r1") is None
 
 
-def test_a_window_whose_run_has_died_ends_with_the_next(server):
-    """The next window holds only its own requests."""
+def test_a_window_whose_run_has_died_ends_with_the_next_and_fills_no_server(server, monkeypatch):
+    """The next window holds only its own requests; after the limit no more are kept."""
+    monkeypatch.setattr(requests, "_MOST", 2)
     server.obey("begin", run="dead")
     server.serve("old")
-    server.obey("begin")
-    server.serve("new")
-
-    assert names(server.obey("end")) == ["new"]
-
-
-def test_requests_of_a_dead_run_do_not_fill_a_server(server, monkeypatch):
-    """After the limit no more are kept."""
-    monkeypatch.setattr(requests, "_MOST", 2)
     server.obey("begin")
     for name in "abc":
         server.serve(name)
@@ -178,12 +170,12 @@ def test_a_server_survives_what_it_does_not_understand(server):
 
 
 def test_the_file_of_a_server_is_that_of_its_answer(server, tmp_path):
-    """Answers of workers are kept apart."""
-    begun = server.obey("begin")
+    """Answers of workers are kept apart; none is noted, unless the order itself failed."""
+    served = Served([server.obey("begin")])
+    served.stop(tmp_path)  # no order has failed, and none was answered
     server.serve("a")
     worker = {"state": "ended", "worker": 0}
     workers, frontends = parted([worker, server.obey("end")])
-    served = Served([begun])
     served.answers = frontends
 
     served.stop(tmp_path)
@@ -192,13 +184,6 @@ def test_the_file_of_a_server_is_that_of_its_answer(server, tmp_path):
     assert (tmp_path / requests.FILE).read_text() == frontends[0]["requests"]
     assert served.unsupported == {}
     assert list(Served([]).unsupported) == ["requests"]
-
-
-def test_a_server_that_returns_nothing_is_noted(server, tmp_path):
-    """Unless the order itself failed, which is noted already."""
-    served = Served([server.obey("begin")])
-    served.stop(tmp_path)
     served.answers = []
-
     with pytest.raises(CaptureError, match="the server returned none"):
         served.stop(tmp_path)

@@ -108,17 +108,12 @@ def _member(monkeypatch):
 
 @cases("name, engine", ("VLLMServerActor", "vllm"), ("SGLangEngine", "sglang"))
 def test_a_server_is_recorded_at_its_address(member, name, engine):
-    """With the plugin of its engine, also where the address is a part of the answer."""
-    one = member(name, "vllm")
+    """With its engine's plugin, without which vLLM's is left out; or as part of an answer."""
+    one, bare = member(name, "vllm"), member(name)
 
     assert (one.role, one.engine, one.problem) == ("rollout", engine, "")
     assert (one.replica.handle, one.replica.via) == (URL, "url")
-
-
-def test_a_vllm_server_without_our_plugin_is_left_out(member):
-    """Its workers cannot record; SGLang's own profiler needs no plugin there."""
-    assert "rlprof-vllm" in member("VLLMServerActor").problem
-    assert not member("SGLangEngine").problem
+    assert ("rlprof-vllm" in bare.problem, bool(bare.problem)) == (engine == "vllm",) * 2
 
 
 @pytest.mark.parametrize("has_pip", [True, False])
@@ -183,18 +178,12 @@ def test_scopes_of_the_loop_become_steps_and_phases(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("config", ["nowhere.yaml", {"tool": "torhc", "roles": {"actor": {}}}])
 def test_a_fault_of_the_config_is_raised_before_a_model_is_loaded(config, tmp_path, monkeypatch):
-    """Whoever makes the callback hears it, not the trainer minutes later; also by RLPROF_CONFIG."""
+    """Whoever makes the callback hears it, also by RLPROF_CONFIG; without a config it is off."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError):
         RlprofCallback(config)
 
+    assert isinstance(RlprofCallback().prof, rlprof.Off)
     monkeypatch.setenv("RLPROF_CONFIG", "nowhere.yaml")
     with pytest.raises(ConfigError, match="RLPROF_CONFIG"):
         RlprofCallback()
-
-
-def test_without_a_config_it_is_off(monkeypatch):
-    """And nothing is read or made."""
-    monkeypatch.delenv("RLPROF_CONFIG", raising=False)
-
-    assert isinstance(RlprofCallback().prof, rlprof.Off)
