@@ -63,10 +63,15 @@ def test_all_events_are_kept_and_nothing_else_of_them_changes(run, write) -> Non
 
 
 def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
-    """A target is one process: spans, streams, threads; Kineto's own notes are left out."""
+    """A target is one process, an engine of a driver, too; Kineto's own notes are left out."""
     run.process("rollout", 0, 1, "node-c")
     two_ranks(run)
-    run.process("driver", 0, 1, "node-a").span("span", "plan", NOW, NOW + 5)
+    driver = run.process("driver", 0, 1, "node-a")
+    driver.span("span", "plan", NOW, NOW + 5)
+    for number in (0, 1):
+        driver.engine = Target("rollout", number, 2, replica=number)
+        event = {"ph": "X", "name": f"batch {number}", "pid": 9, "tid": 7, "ts": 1}
+        driver.trace(ROLLOUT, [event], NOW)
     run.process("critic", 10, 11).span("span", "late", NOW, NOW + 5)
     run.process("critic", 2, 11).span("span", "early", NOW, NOW + 5)
 
@@ -79,10 +84,15 @@ def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
         "critic 2/11 · node-a",
         "critic 10/11 · node-a",
         "rollout 0/1 · node-c",
+        "rollout replica 0",
+        "rollout replica 1",
     ]
     actor, gpu = "actor 0/2 · node-a", "torch · GPU 0 stream 7"
     assert written.track("kernel 0.0") == written.track("kernel 0.1") == (actor, gpu)
     assert written.track("kernel 1.0") == ("actor 1/2 · node-b", gpu)
+    for number in (0, 1):
+        assert written.track(f"batch {number}") == (f"rollout replica {number}", "torch · thread 7")
+        assert f"rollout replica {number}" in [one["target"] for one in written.about["sources"]]
     pid = written.named("op 0.0")["pid"]
     assert [name for key, name in sorted(written.threads.items()) if key[0] == pid] == [
         "steps", "phases", gpu, "torch · thread 4001 (python3)"
@@ -113,24 +123,6 @@ def test_traces_that_say_which_part_they_show_are_named_by_it(run, write) -> Non
         )
     ]  # fmt: skip
     assert written.track("worker 2 prefill")[1] == "torch · worker 2 prefill · thread 7"
-
-
-def test_two_engines_of_one_process_do_not_share_tracks(run, write) -> None:
-    """Each has its own name in the timeline, though a driver has recorded both."""
-    process = run.process("driver", 0, 1)
-    for number in (0, 1):
-        process.engine = Target("rollout", number, 2, replica=number)
-        event = {"ph": "X", "name": f"batch {number}", "pid": 9, "tid": 7, "ts": 1}
-        process.trace(ROLLOUT, [event], NOW)
-
-    written = write()
-
-    assert written.track("batch 0") == ("rollout replica 0", "torch · thread 7")
-    assert written.track("batch 1") == ("rollout replica 1", "torch · thread 7")
-    assert written.order == ["driver 0/1 · node-a", "rollout replica 0", "rollout replica 1"]
-    assert {"rollout replica 0", "rollout replica 1"} < {
-        source["target"] for source in written.about["sources"]
-    }
 
 
 def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
@@ -226,11 +218,13 @@ def test_no_text_needs_an_escape_and_all_is_json(run, write) -> None:
 
 
 def test_the_file_says_what_it_is(run, write) -> None:
-    """The first object names run, clock, bound and sources, with what is wrong with each."""
+    """The first object names run, clock, bound, sources, and what each lacks."""
     process = run.process()
     process.span("span", "s", NOW, NOW + 1)
     path = process.trace(ROLLOUT, [{"ph": "i", "pid": 1, "ts": 0, "name": "e"}], NOW)
     unsure = process.trace(UPDATE, [], NOW, error_ns=None)
+    with (run.path / f"spans/{process.name}.jsonl").open("ab") as cut:
+        cut.write(b'{"kind":"pha')
 
     written = write()
 
@@ -249,8 +243,8 @@ def test_the_file_says_what_it_is(run, write) -> None:
             {**trace, "file": path, "window": "2/rollout", "error_ns": 2_000},
             {**trace, **about, "file": unsure, "problems": ["the error of its clock is unknown"]},
         ],
-        "left_out": [],
-        "problems": [],
+        "left_out": [{"file": f"spans/{process.name}.jsonl", "reason": "1 cut line skipped"}],
+        "problems": [f"spans/{process.name}.jsonl: ends in the middle of a line"],
         "check": {"clocks": []},
     }
 
@@ -341,15 +335,3 @@ def test_perfetto_drops_none_of_many_overlapping_spans(run, tmp_path) -> None:
     zero = Written(file).about["epoch_ns"]
     found = [(zero + row["ts"] - NOW, row["dur"]) for row in rows["ours"] + rows["rest"]]
     assert (found, rows["errors"]) == (expected, [])
-
-
-def test_cut_span_lines_are_said(run, write) -> None:
-    """What a crash cut from the spans is missing from the timeline, and listed there."""
-    actor = run.process()
-    actor.span("phase", "rollout", NOW, NOW + 1000)
-    (file,) = (run.path / "spans").iterdir()
-    file.write_bytes(file.read_bytes() + b'{"kind":"pha')
-
-    about = write().about
-
-    assert about["left_out"] == [{"file": f"spans/{file.name}", "reason": "1 cut line skipped"}]

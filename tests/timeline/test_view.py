@@ -100,8 +100,8 @@ def _view_process():
         yield start
 
 
-def test_the_file_is_given_to_the_byte(server):
-    """To Perfetto's page alone; called an encoding, it is unpacked twice."""
+def test_the_file_is_given_to_the_byte(server, trace):
+    """To Perfetto's page alone, without an encoding; a reload shows what is there now."""
     status, headers, body = ask(server.server_port, FILE)
 
     assert (status, body) == (200, SECRETS)
@@ -112,6 +112,15 @@ def test_the_file_is_given_to_the_byte(server):
     assert headers["Cache-Control"] == "no-cache"
     assert server.whole.get(timeout=60) == (TRACE, len(SECRETS))
     assert server.server_address[0] == "127.0.0.1"
+
+    trace.write_bytes(b"[]")
+    anew = ask(server.server_port, FILE)
+    trace.unlink()
+    gone = ask(server.server_port, FILE)
+
+    assert (anew[0], anew[2]) == (200, b"[]")
+    assert gone[0] == 404
+    assert b"the file cannot be opened: No such file or directory" in gone[2]
 
 
 @cases(
@@ -133,18 +142,6 @@ def test_no_other_path_method_or_name_is_served(server, method, path, hosts, exp
     assert status == expected
     assert SECRETS not in body
     assert (other_port[0], other_port[2]) == (200, SECRETS)
-
-
-def test_a_file_made_anew_is_given_anew(server, trace):
-    """A reload shows what is there now; where nothing is, it is said."""
-    trace.write_bytes(b"[]")
-    anew = ask(server.server_port, FILE)
-    trace.unlink()
-    gone = ask(server.server_port, FILE)
-
-    assert (anew[0], anew[2]) == (200, b"[]")
-    assert gone[0] == 404
-    assert b"the file cannot be opened: No such file or directory" in gone[2]
 
 
 def test_who_hangs_up_is_passed_over(server, trace, capfd):
