@@ -26,7 +26,7 @@ def ran(driven, session, step):
 @pytest.mark.parametrize("step", SIX)
 @pytest.mark.parametrize("way", WAYS)
 def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
-    """`skip: 3, count: 5` is counted from each window's begin, on an engine that was used."""
+    """`skip: 3, count: 5` is counted from each window's begin; nothing stays with the engine."""
     run = driven.run(f"{way} six")
 
     (file,) = traces(run, TOOL[way], f"{step}/rollout")
@@ -37,58 +37,33 @@ def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
     assert all(name.startswith("step[DECODE") for name in steps(file))
     assert capture.state == "whole"
     assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in str(file)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_six_windows_leave_nothing_with_the_engine(driven, way):
-    """All files are in the run folder, one trace to a window, and nothing is missing there."""
-    run = driven.run(f"{way} six")
-
     assert len(list(run.path.rglob("*.pt.trace.json.gz"))) == 6
     assert list(driven.home.glob("rlprof-sglang-*/*/*")) == []
     assert run.problems == ()
+    assert {one.state for one in run.processes} == {"ended"}
 
 
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_window_has_all_forward_steps_of_its_own(driven, way, step):
-    """As many as the framework's own counter saw, but for one that overlaps the window's end."""
-    run = driven.run(f"{way} whole")
-
-    (file,) = traces(run, TOOL[way], f"{step}/rollout")
-
-    assert ran(driven, f"{way} whole", step) - len(steps(file)) in (0, 1)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_trace_lies_in_its_window_on_the_wall_clock(driven, way):
-    """Its first and last forward step fall between the beginning and the end of the phase."""
+def test_a_trace_has_the_forward_steps_of_its_window_and_says_whose_it_is(driven, way, step):
+    """All that the framework counted, but for one over the end; they lie within the phase."""
     run = driven.run(f"{way} whole")
     phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
 
-    for step in (1, 2):
-        (file,) = traces(run, TOOL[way], f"{step}/rollout")
-        found = opened(file)
-        epoch_ns = found["rlprof"]["epoch_ns"]
-        times = sorted(
-            epoch_ns + int(one["ts"] * 1000)
-            for one in found["traceEvents"]
-            if one.get("ph") == "X" and one["name"].startswith("step[")
-        )
-        assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
+    (file,) = traces(run, TOOL[way], f"{step}/rollout")
+    found = opened(file)
+    header = found["rlprof"]
+    times = sorted(
+        header["epoch_ns"] + int(one["ts"] * 1000)
+        for one in found["traceEvents"]
+        if one.get("ph") == "X" and one["name"].startswith("step[")
+    )
 
-
-@pytest.mark.parametrize("way", WAYS)
-def test_traces_say_whose_they_are(driven, way):
-    """Replica, place in the layout and step stand in the header, the process in the name."""
-    run = driven.run(f"{way} whole")
-
-    (file,) = traces(run, TOOL[way], "2/rollout")
-    header = opened(file)["rlprof"]
-
+    assert ran(driven, f"{way} whole", step) - len(times) in (0, 1)
+    assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
     assert (header["target"]["role"], header["target"]["replica"]) == ("rollout", 0)
     assert header["target"]["coordinates"]["tp"] == 0
-    assert header["window"]["start_step"] == 2
+    assert header["window"]["start_step"] == step
     pids = {one["pid"] for one in driven.framework if one["title"] == "sglang::scheduler"}
     assert any(f"pid{pid}" in file.name for pid in pids)
 
@@ -128,7 +103,7 @@ def test_what_is_asked_of_sglangs_own_profiler_is_recorded(driven, row):
 
 
 def test_any_tool_records_inside_the_scheduler(driven):
-    """A stranger's does; one that cannot work there fails alone, and tokens come."""
+    """A stranger's does; one that cannot work there fails alone, and all processes end."""
     run = driven.run("any tool")
 
     found = {one.tool: one for one in run.captures}
@@ -137,49 +112,36 @@ def test_any_tool_records_inside_the_scheduler(driven):
     assert found["torch_memory"].state == "failed"
     assert any("CUDA" in note for note in found["torch_memory"].notes)
     assert driven.of("any tool")[1]["tokens"] == [14, 5]
+    assert {one.state for one in run.processes} == {"ended"}
 
 
-# failures.md: sglang-harm
+# failures.md: sglang-harm, sglang-profiled
 @pytest.mark.parametrize(
-    ("what", "why"),
-    [("below a file", "Not a directory"), ("memory", "MEM cannot be recorded on cpu")],
-)
-def test_what_would_end_the_engine_is_not_asked(driven, what, why):
-    """The capture failed for that reason, nothing was sent, and tokens come."""
-    (capture,) = driven.run(f"refused {what}").captures
+    ("session", "why"),
+    [("refused below a file", "Not a directory"),
+     ("refused memory", "MEM cannot be recorded on cpu"),
+     ("busy", "somebody else is profiling")],
+)  # fmt: skip
+def test_what_would_end_the_engine_or_somebody_elses_session_is_not_asked(driven, session, why):
+    """The capture failed for that reason, and tokens come; a session of theirs has its file."""
+    (capture,) = driven.run(session).captures
 
     assert capture.state == "failed"
     assert any(why in note for note in capture.notes)
-    assert driven.of(f"refused {what}")[1]["tokens"] == [4]
+    assert driven.of(session)[1]["tokens"] == [4]
+    assert session != "busy" or len(driven.of(session)[-1]["theirs"]) == 1
 
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize("name", DEADLY)
 def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, name):
-    """Somebody sends it by SGLang's own means: they are told, and tokens come."""
+    """Somebody sends it by SGLang's own means: they are told, tokens come, and it records again."""
     (told,) = [one for one in driven.of("deadly") if one["name"] == name and "said" in one]
+    (file,) = traces(driven.run("after all"), "sglang", "1/rollout")
 
     assert told["tokens"] == [4, 3]
     assert told["said"].startswith(("started", "rlprof: ", "SGLang's profiler: "))
-
-
-def test_the_engine_records_after_all_of_them(driven):
-    """A window of two steps is whole."""
-    run = driven.run("after all")
-
-    (file,) = traces(run, "sglang", "1/rollout")
-
     assert len(steps(file)) == 2
-
-
-# failures.md: sglang-profiled
-def test_somebody_elses_session_is_left_alone(driven):
-    """Ours is not started, and theirs has its file."""
-    (capture,) = driven.run("busy").captures
-
-    assert capture.state == "failed"
-    assert any("somebody else is profiling" in note for note in capture.notes)
-    assert len(driven.of("busy")[-1]["theirs"]) == 1
 
 
 # failures.md: sglang-cut
@@ -235,12 +197,3 @@ def test_a_request_has_its_life_in_slices(driven):
     ends = [one["ts"] + one["dur"] for one in parts]
     assert [one["ts"] for one in parts[1:]] == pytest.approx(ends[:-1], abs=0.01)
     assert first["dur"] == pytest.approx(sum(one["dur"] for one in parts), abs=0.01)
-
-
-def test_all_processes_have_ended_their_files(driven):
-    """The driver's and the scheduler's: an engine that is shut down loses nothing."""
-    states = {
-        one.state for name in ("worker six", "any tool") for one in driven.run(name).processes
-    }
-
-    assert states == {"ended"}

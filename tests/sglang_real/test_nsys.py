@@ -22,8 +22,8 @@ def _driven(drive):
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_every_scheduler_has_a_trace_of_its_own_steps(driven, step):
-    """As many ranges as there were forward steps, in a trace of that scheduler's events alone."""
+def test_every_scheduler_has_a_trace_of_its_own_steps_and_one_has_the_report(driven, step):
+    """As many ranges as forward steps, of its events alone; the other says with whom it shares."""
     run = driven.run("nsys")
     (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
 
@@ -34,10 +34,4 @@ def test_every_scheduler_has_a_trace_of_its_own_steps(driven, step):
     assert [len(ranges_of(trace)) for trace in made] == [ran, ran]
     for trace in made:
         assert {event["pid"] for event in ranges_of(trace)} == {trace["rlprof"]["pid"]}
-
-
-def test_schedulers_of_one_launch_share_one_report(driven):
-    """The report of a window is with the scheduler that began it; the other says so."""
-    for step in (1, 2):
-        both = captures(driven.run("nsys"), "nsys", f"{step}/rollout")
-        assert shares_a_report(both)
+    assert shares_a_report(found)

@@ -22,23 +22,17 @@ def _resting(drive):
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("way", TOOL)
 def test_a_servers_schedulers_are_recorded(driven, way, step):
-    """Either way, exactly the steps asked for, counted from each window's begin."""
+    """Exactly the steps asked for, from each window's begin; the launch has its requests timed."""
     run = driven.run(way)
 
     (file,) = traces(run, TOOL[way], f"{step}/rollout")
 
     assert len(steps(file)) == 3
     assert [one["tokens"] for one in driven.of(way) if "tokens" in one] == [9, 9]
+    assert [one["flags"] for one in driven.told if "flags" in one] == [["--enable-metrics"]]
 
 
-def test_a_server_is_launched_with_what_rlprof_says(driven):
-    """As its command line has it, so that its requests say when they waited."""
-    (flags,) = [one["flags"] for one in driven.told if "flags" in one]
-
-    assert flags == ["--enable-metrics"]
-
-
-def test_a_servers_own_process_tells_of_its_requests(driven):
+def test_a_servers_own_process_tells_of_its_requests_and_its_load(driven):
     """Inside, a window has the request that was answered in it; SGLang's profiler has none."""
     run = driven.run("worker")
 
@@ -50,6 +44,8 @@ def test_a_servers_own_process_tells_of_its_requests(driven):
         assert "requests" not in capture.unsupported
     (native,) = captures(driven.run("native"), "sglang", "1/rollout")
     assert "requests" in native.unsupported
+    counters = {frozenset(values) for values in counters_of(run)}
+    assert counters == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
 def test_what_would_end_a_server_is_not_asked(driven):
@@ -58,13 +54,6 @@ def test_what_would_end_a_server_is_not_asked(driven):
 
     assert [one.state for one in run.captures] == ["failed", "failed"]
     assert [one["tokens"] for one in driven.of("refused") if "tokens" in one] == [9, 9]
-
-
-def test_counters_come_from_what_the_servers_frontend_keeps(driven):
-    """Asked on a thread, while windows are open and between them."""
-    found = counters_of(driven.run("worker"))
-
-    assert {frozenset(values) for values in found} == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
 # failures.md: engine-gone

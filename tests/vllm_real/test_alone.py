@@ -28,43 +28,25 @@ def model_trace(run, way, window):
 
 @pytest.mark.parametrize("step", LENGTHS)
 @pytest.mark.parametrize("way", ["worker", "native"])
-def test_a_window_has_exactly_the_engine_steps_of_its_own(driven, way, step):
-    """As many ranges as the framework's own counter saw runs of the model, six windows in a row."""
+def test_a_trace_has_the_engine_steps_of_its_window_and_says_whose_it_is(driven, way, step):
+    """As many as the framework's own counter saw runs of the model; they lie within the phase."""
     run = driven.run(way)
     ran = next(one["ran"] for one in driven.of(way) if one.get("step") == step)
-
-    capture, artifact = model_trace(run, way, f"{step}/rollout")
-
-    assert ran == len(engine_steps(trace(run, artifact)))
-    assert capture.state == "whole"
-    assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in artifact.path
-
-
-@pytest.mark.parametrize("way", ["worker", "native"])
-def test_a_trace_lies_in_its_window_on_the_wall_clock(driven, way):
-    """Its first and last engine step fall between the beginning and the end of the phase."""
-    run = driven.run(way)
     phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
 
-    for step in LENGTHS:
-        _, artifact = model_trace(run, way, f"{step}/rollout")
-        found = trace(run, artifact)
-        times = [wall_ns(found, ts) for ts, _ in engine_steps(found)]
-        assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
+    capture, artifact = model_trace(run, way, f"{step}/rollout")
+    found = trace(run, artifact)
+    header = found["rlprof"]
+    times = [wall_ns(found, ts) for ts, _ in engine_steps(found)]
 
-
-@pytest.mark.parametrize("way", ["worker", "native"])
-def test_traces_say_whose_they_are(driven, way):
-    """Replica, place in the layout and step stand in the header, rank and pid in the name."""
-    run = driven.run(way)
-
-    _, artifact = model_trace(run, way, "2/rollout")
-    header = trace(run, artifact)["rlprof"]
-
+    assert ran == len(times)
+    assert phases[step].start_ns < times[0] <= times[-1] < phases[step].end_ns
+    assert capture.state == "whole"
+    assert f"step_{step:06d}/rollout/rollout_replica_0/{TOOL[way]}" in artifact.path
+    assert "pid" in artifact.path
     assert (header["target"]["role"], header["target"]["replica"]) == ("rollout", 0)
     assert {"tp": 0, "pp": 0}.items() <= header["target"]["coordinates"].items()
-    assert header["window"]["start_step"] == 2
-    assert "pid" in artifact.path
+    assert header["window"]["start_step"] == step
 
 
 def test_nothing_is_left_in_the_folder_of_the_engine(driven):
@@ -132,9 +114,9 @@ def test_windows_end_while_requests_go_on(driven):
     ]
 
 
-# failures.md: vllm-cut
+# failures.md: vllm-cut, vllm-traces
 def test_a_window_ends_where_weights_come(driven):
-    """What is recorded is one generation phase: the steps before, and the reason is said."""
+    """It has the steps before, and its reason is said; all processes have ended their files."""
     run = driven.run("worker weights")
 
     capture, artifact = model_trace(run, "worker", "1/rollout")
@@ -142,6 +124,8 @@ def test_a_window_ends_where_weights_come(driven):
     assert driven.of("worker weights")[0]["ran"] == len(engine_steps(trace(run, artifact)))
     why = "closed early: the engine was asked to load weights"
     assert any(why in note for note in capture.notes)
+    for name in ("worker", "worker weights"):
+        assert {one.state for one in driven.run(name).processes} == {"ended"}
 
 
 # failures.md: vllm-asleep, vllm-profiled
@@ -158,14 +142,6 @@ def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session,
     assert [capture.state for capture in captures] == ["failed"]
     assert any(why in note for note in captures[0].notes)
     assert driven.of(session)[0]["tokens"] == [4]
-
-
-# failures.md: vllm-traces
-def test_all_processes_have_ended_their_files(driven):
-    """The driver's and the worker's: an engine that is shut down loses nothing."""
-    states = {p.state for name in ("worker", "worker weights") for p in driven.run(name).processes}
-
-    assert {"ended"} == states
 
 
 # failures.md: engine-gone

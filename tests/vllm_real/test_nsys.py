@@ -24,8 +24,8 @@ def _driven(drive):
 
 
 @pytest.mark.parametrize("step", [1, 2])
-def test_every_worker_has_a_trace_of_its_own_steps(driven, step):
-    """As many ranges of engine steps as the model ran, in a trace of that worker's events alone."""
+def test_every_worker_has_a_trace_of_its_own_steps_and_one_has_the_report(driven, step):
+    """As many ranges as the model ran steps, of its events alone; the others say who has it."""
     run = driven.run("nsys")
     (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
 
@@ -38,13 +38,5 @@ def test_every_worker_has_a_trace_of_its_own_steps(driven, step):
         assert len(ranges_of(made)) == ran[capture.target.worker]
         processes = {event["pid"] for event in ranges_of(made)}
         assert processes == {made["rlprof"]["pid"]}
-
-
-def test_workers_of_one_launch_share_one_report(driven):
-    """The report of a window is with the worker that began it; the others say so."""
-    run = driven.run("nsys")
-
-    for step in (1, 2):
-        assert shares_a_report(
-            [c for c in run.captures if c.tool == "nsys" and c.window.start_step == step]
-        )
+    both = [c for c in run.captures if (c.tool, c.window.start_step) == ("nsys", step)]
+    assert shares_a_report(both)

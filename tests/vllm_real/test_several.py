@@ -20,7 +20,7 @@ def _driven(drive, request):
 
 
 def test_every_worker_records_itself(driven):
-    """Two captures, each of its own rank and place; as many engine steps as the model ran there."""
+    """Two captures, each of its own rank and place, with its steps; it is told who answered."""
     axis, driven = driven
     run = driven.run("worker")
     ran = driven.of("worker")[0]["ran"]
@@ -35,6 +35,15 @@ def test_every_worker_records_itself(driven):
     steps = {c.target.worker: len(engine_steps(trace(run, artifact))) for c, artifact in found}
     assert ran[0] == steps[0]
     assert 0 < steps[1] <= ran[0]  # of two engines, the second answers to nobody but us
+    file = next(
+        artifact.path for capture in run.captures if capture.tool == "vllm"
+        for artifact in capture.artifacts if artifact.format == "json"
+    )  # fmt: skip
+    said = json.loads((run.path / file).read_text())
+    answering = [0, 1] if axis == "tp" else [0]  # of several engines the first alone answers
+    assert answering == [one["worker"] for one in said["answers"]["began"]]
+    assert {"recording"} == {one["state"] for one in said["answers"]["began"]}
+    assert said["missing"] == []
 
 
 # failures.md: vllm-traces
@@ -78,20 +87,3 @@ def test_the_death_of_a_worker_ends_no_step(driven):
     notes = captures[2, "vllm", None].notes
     assert any(word in note for note in notes for word in ("dead", "died")), notes
     assert "died" in {process.state for process in run.processes}
-
-
-def test_the_summary_names_who_answered(driven):
-    """Beside the traces lies what each worker was asked and said."""
-    axis, driven = driven
-    run = driven.run("worker")
-
-    file = next(
-        artifact.path for capture in run.captures if capture.tool == "vllm"
-        for artifact in capture.artifacts if artifact.format == "json"
-    )  # fmt: skip
-    said = json.loads((run.path / file).read_text())
-
-    answering = [0, 1] if axis == "tp" else [0]  # of several engines the first alone answers
-    assert answering == [one["worker"] for one in said["answers"]["began"]]
-    assert {"recording"} == {one["state"] for one in said["answers"]["began"]}
-    assert said["missing"] == []
