@@ -38,29 +38,27 @@ def run_with(tmp_path, name, records, *lines):
 
 
 def test_counters_are_read_on_the_wall_clock(tmp_path):
-    """A sample says when, of whom, what; a line that is none is passed over."""
+    """A sample says when, of whom, what; a part has those of its time, and what is none nobody."""
     lines = [
         {"mono": 1100, "values": {"rss_bytes": 12}},
         {"mono": 2100, "values": {"kv_cache_use": 0.5}, "target": attrs.asdict(ENGINE)},
         {"mono": 3100, "values": {"rss_bytes": "much"}},
+        {"mono": 4100, "values": {"rss_bytes": 13}},
     ]
-
-    run = run_with(tmp_path, "counters/actor-0-a-1.jsonl", lines)
-
-    found = [(one.target, one.time_ns - EPOCH, dict(one.values)) for one in run.counters()]
-    assert found == [(ACTOR, 1000, {"rss_bytes": 12.0}), (ENGINE, 2000, {"kv_cache_use": 0.5})]
-
-
-def test_counters_of_a_part_are_those_of_its_time(tmp_path):
-    """A selection leaves out what was read before and after it."""
-    lines = [{"mono": 1000 * one, "values": {"rss_bytes": one}} for one in range(1, 5)]
     run = run_with(tmp_path, "counters/actor-0-a-1.jsonl", lines, event("ended"))
     step = {"kind": "step", "name": "step 1", "step": 1, "id": 1, "t0": 1500, "t1": 2500}
     write(tmp_path, "spans/actor-0-a-1.jsonl", [step])
 
-    part = run.only(rlprof.Selection(steps=1))
+    found, part = (
+        [(one.target, one.time_ns - EPOCH, dict(one.values)) for one in of.counters()]
+        for of in (run, run.only(rlprof.Selection(steps=1)))
+    )
 
-    assert [one.values["rss_bytes"] for one in part.counters()] == [2.0]
+    engines_own = (ENGINE, 2000, {"kv_cache_use": 0.5})
+    assert found == [
+        (ACTOR, 1000, {"rss_bytes": 12.0}), engines_own, (ACTOR, 4000, {"rss_bytes": 13.0}),
+    ]  # fmt: skip
+    assert part == [engines_own]
 
 
 def test_phases_told_by_a_driver_are_the_members(tmp_path):

@@ -135,8 +135,8 @@ def _always(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])
 @pytest.mark.usefixtures("always")
-def test_always_keeps_the_spans_of_any_role(given, role, caplog):
-    """One word in the environment is enough; no process needs anything from its launcher."""
+def test_always_keeps_the_spans_of_any_role(given, role, caplog, capsys):
+    """One word in the environment is enough, or in the place of a file for `check` and `plan`."""
     prof = record(None, role=given)
 
     assert rlprof.launch(role=role) == rlprof.types.Launch()
@@ -146,12 +146,7 @@ def test_always_keeps_the_spans_of_any_role(given, role, caplog):
     ]  # fmt: skip
     assert (run.captures, run.problems, run.missing) == ((), (), ())
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
-
-
-def test_commands_say_that_nothing_is_recorded(capsys):
-    """`check` and `plan` take the word in the place of a file."""
     assert [main([command, "always"]) for command in ("check", "plan")] == [0, 0]
-
     assert capsys.readouterr().out.endswith(
         "  tool: none; only spans and counters are written\n"
         "always: only spans and counters are written (tool: none)\n"

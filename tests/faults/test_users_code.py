@@ -33,23 +33,6 @@ print("state of my files: fine")
     assert len([span for span in told.run.spans() if span.kind == "step"]) == 5
 
 
-# failures.md: code-raised
-def test_an_exception_passes_and_what_was_recorded_is_whole(lab):
-    """Raised in a window it ends the job as it would have; each window is whole."""
-    script = """
-def fail(step):
-    if step == 3:
-        raise ZeroDivisionError("mine")
-
-with open_session() as prof:
-    train(prof, within=fail)
-"""
-    told = lab.both(script, tool="torch")
-
-    assert told.real.err.splitlines()[-1] == "ZeroDivisionError: mine"
-    told.assert_all_whole("torch")
-
-
 # failures.md: all-whole
 def test_a_clock_that_steps_back_spoils_nothing(lab):
     """By an hour, in a window: every window is whole, and captures and spans are in order."""
@@ -97,6 +80,7 @@ TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
 HANDLED = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))"
 ENDS = {
     "exit": ("sys.exit(3)", "", 3, STOPPED),
+    "raise": ("raise ZeroDivisionError('mine')", "", 1, STOPPED),
     "interrupt": ("os.kill(os.getpid(), signal.SIGINT)", "", -signal.SIGINT, STOPPED),
     "terminate, handled": (TERMINATE, HANDLED, 4, STOPPED),
     "terminate": (TERMINATE, "", -signal.SIGTERM, CUT),
@@ -106,7 +90,7 @@ ENDS = {
 """Name → what ends the process, what it does before, the exit code, the captures."""
 
 
-# failures.md: ended-in-window, died
+# failures.md: ended-in-window, died, code-raised
 @pytest.mark.parametrize("name", ENDS)
 def test_an_end_in_a_window(lab, name):
     """Where Python still runs, the window is stopped and exported; elsewhere it reads as lost."""
@@ -120,3 +104,4 @@ def test_an_end_in_a_window(lab, name):
     process = "actor 0/1 died" if died else "actor 0/1 ended"
     told.assert_tells(captures, process, problems=[], log=[])
     assert [note for note in told.notes if early not in note] == []
+    assert ("ZeroDivisionError: mine" in told.real.err.splitlines()) is (name == "raise")

@@ -6,7 +6,7 @@ from urllib.error import HTTPError
 import pytest
 
 from rlprof import CaptureError
-from rlprof_sglang import Sglang
+from rlprof_sglang import Sglang, SglangOptions
 from rlprof_sglang._server import RefusedError, Server, UnsaidError, _is_here
 from tests.cases import cases
 from tests.engine_parts.lab import Driven
@@ -43,7 +43,7 @@ def test_a_server_with_a_key_is_given_it(monkeypatch, tmp_path, given, why):
     said = one.errors("configure") or one.errors("start", "stop")
 
     assert [why in text for text in said] == [True] * bool(why)
-    assert "hunter" not in "".join(said)
+    assert "hunter" not in "".join([*said, repr(SglangOptions(admin_api_key=given))])
     expected = ["/start_profile", "/stop_profile"][: 1 if why else 2]
     assert posted == ([] if "NOBODY" in why else expected)
 

@@ -33,9 +33,10 @@ def sections(text):
 
 
 def test_every_section_is_there_and_linked_and_tells_all():
-    """In order; a finding with its bound and a command to paste, steps hatched where recorded."""
+    """In order; a finding with a command to paste; below each picture, from what and when it is."""
     text = page(made())
     told = sections(text)
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", text, re.DOTALL)
 
     assert list(told) == SECTIONS
     assert re.findall(r'<a href="#([a-z-]+)">', text.split("</nav>")[0]) == SECTIONS
@@ -50,6 +51,12 @@ def test_every_section_is_there_and_linked_and_tells_all():
     hatched = [told["steps"].count(f'class="over {one}"') for one in ("recorded", "touched")]
     assert hatched == [2, 2]
     assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told["steps"]
+    assert len(captions) > 15
+    assert [one for one in captions if not re.search("[Ff]rom (the )?(spans|manifest)", one)] == []
+    assert (
+        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 8, 83.4\u00a0s; the parts '
+        "tile it exactly. Filter: clean steps."
+    ) in captions
 
 
 def test_a_run_without_a_step_says_so():
@@ -58,20 +65,6 @@ def test_a_run_without_a_step_says_so():
 
     assert "<h1>No step has begun yet.</h1>" in page(nothing)
     assert {"steps", "helps", "path", "rollout"} & set(sections(page(nothing))) == set()
-
-
-def test_each_figure_has_inputs_window_and_filter():
-    """Below every picture and table stands where it comes from and of which time it is."""
-    captions = re.findall(r"<figcaption>(.*?)</figcaption>", page(made()), re.DOTALL)
-
-    assert len(captions) > 15
-    assert [
-        text for text in captions if not re.search("[Ff]rom (the )?(spans|manifest)", text)
-    ] == []
-    assert (
-        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 8, 83.4\u00a0s; the parts '
-        "tile it exactly. Filter: clean steps."
-    ) in captions
 
 
 def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
