@@ -131,19 +131,18 @@ def test_another_host_is_named(killed, shell):
 
 
 # failures.md: salvage-tried
-def test_an_export_that_failed_is_tried_again(config, monkeypatch, shell):
+def test_an_export_that_failed_is_tried_again(kept, monkeypatch, shell):
     """Raw data kept after a failed export are salvage, too, once the cause is gone."""
-    prof = record(config(options={"raises_in": "export"}), [0])
-    failed = states(prof.run_dir)
-    capture = Path(rlprof.read(prof.run_dir).captures[0].scratch) / "capture.json"
-    data = json.loads(capture.read_bytes())
-    capture.write_text(json.dumps(data | {"options": {}}))
+    path, scratch = kept
+    failed = states(path)
+    data = json.loads((scratch / "capture.json").read_bytes())
+    (scratch / "capture.json").write_text(json.dumps(data | {"options": {}}))
     monkeypatch.setattr(tools.Fake, "options", tools.FakeOptions())
 
-    code, _, err = shell("salvage", prof.run_dir)
+    code, _, err = shell("salvage", path)
 
     assert (failed, code) == (["failed"], 0), err
-    (made,) = rlprof.read(prof.run_dir).captures
+    (made,) = rlprof.read(path).captures
     assert made.state == "whole"
     assert made.notes == (
         "export: CaptureError: export says no",

@@ -65,23 +65,18 @@ def test_the_example_is_read_as_the_page_says(example):
     assert [process.state for process in run.processes] == ["ended"]
 
 
-def test_the_example_has_every_event(example):
-    """Whoever writes a reader finds a line of each kind on the page."""
+def test_the_example_has_every_event_and_the_fields_of_the_tables(example):
+    """Whoever writes a reader finds a line of each kind; a request like the one shown is taken."""
     shown = fields(told(example))
-
-    assert set(shown) == set(EVENTS)
-    for event, names in shown.items():
-        assert names - {"of"} <= EVENTS[event], event
-
-
-def test_the_spans_and_the_request_of_the_example_have_the_fields_of_the_tables(example):
-    """The lines shown hold what the table of spans lists; a request like the one shown is taken."""
     (spans,), (file,) = example.glob("spans/*.jsonl"), (example / "requests").iterdir()
     lines = [json.loads(line) for line in spans.read_text().splitlines()]
     table = {row[0].strip("`"): row[1] for row in rows(section(PAGE, "Requests"))}
 
     (request,) = control.read(file)
 
+    assert set(shown) == set(EVENTS)
+    for event, names in shown.items():
+        assert names - {"of"} <= EVENTS[event], event
     assert {key for line in lines for key in line} == SPANS
     assert {"step", "phase", "span"} == {line["kind"] for line in lines}
     assert json.loads(as_json(request.as_data())) == json.loads(file.read_text())

@@ -91,24 +91,17 @@ def test_a_plugin_fails_the_laws_it_breaks_and_no_other(cases, name):
     assert EXPECTED[name] == set(found), "\n".join(found.values())
 
 
-def test_the_author_is_told_what_to_write(cases):
-    """A wrong argument fails the contract; an engine's author is told which method is missing."""
-    argument, method = (
-        broken(cases["TestTakesAnUnknownArgument"]),
-        broken(cases["TestMakesNoEngine"]),
-    )
-
-    assert "did you mean 'folder'?" in argument["test_it_fits_the_contract"]
-    assert "define engine(self), with @contextmanager" in method["test_a_window_is_recorded"]
-
-
-def test_what_cannot_be_tried_is_skipped_with_the_reason_declared(cases):
-    """`works_here` and `cannot_be_killed` stand in the report."""
+def test_the_author_is_told_what_to_write_and_why_a_law_was_skipped(cases):
+    """A wrong argument, a method that is missing; `works_here` and `cannot_be_killed`."""
+    argument = broken(cases["TestTakesAnUnknownArgument"])
+    method = broken(cases["TestMakesNoEngine"])
     reasons = {
         name: {case.find("skipped").get("message") for case in cases[name] if len(case)}
         for name in ("TestWorksNotHere", "TestCannotBeKilled")
     }
 
+    assert "did you mean 'folder'?" in argument["test_it_fits_the_contract"]
+    assert "define engine(self), with @contextmanager" in method["test_a_window_is_recorded"]
     assert "needs a machine that is not here" in reasons["TestWorksNotHere"]
     assert "cannot be killed: it lives in the trainer's process" in reasons["TestCannotBeKilled"]
 

@@ -188,9 +188,15 @@ def fleet_of(path, *, world):
 
 
 def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
-    """A member without spans may take it, and is named; where all have spans, the driver does."""
+    """A member without spans may take it, and is named; where all have spans, the driver does.
+
+    Without what the driver wrote of its members, no phase counts as one that it spends alone.
+    """
     two = analyse(rlprof.read(fleet_of(tmp_path / "two", world=2)))
-    one = analyse(rlprof.read(fleet_of(tmp_path / "one", world=1)))
+    path = fleet_of(tmp_path / "one", world=1)
+    one = analyse(rlprof.read(path))
+    (path / "spans" / "+ray-driver-0-node-100.jsonl").touch()
+    untold = analyse(rlprof.read(path))
 
     (hidden,), (alone,) = two.findings, one.findings
     assert (hidden.cause, alone.cause) == ("hidden", "driver")
@@ -201,6 +207,9 @@ def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
     assert alone.title.endswith("after actor 0 is done, the last member with spans.")
     assert alone.command == ""
     assert "writes no spans" not in one.verdict
+    assert untold.findings == ()
+    assert "+ray-driver-0-node-100.jsonl is empty: phases of the fleet's" in untold.verdict
+    assert "Nothing is odd" not in untold.verdict
 
 
 def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
@@ -252,18 +261,6 @@ def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
     assert analysis.verdict.startswith(f"Cannot tell for sure: {lost} A step takes ")
     assert [one.cause for one in analysis.findings] == ["tool"]
     assert analysis.clean.left_out == {"warm-up": (1,), "unfinished": (7, 8, 9, 10)}
-
-
-def test_nobody_is_late_without_what_the_driver_wrote_of_members(tmp_path):
-    """Without the phases of members, no phase counts as one that the driver spends alone."""
-    path = fleet_of(tmp_path / "run", world=1)
-    (path / "spans" / "+ray-driver-0-node-100.jsonl").touch()
-
-    analysis = analyse(rlprof.read(path))
-
-    assert analysis.findings == ()
-    assert "+ray-driver-0-node-100.jsonl is empty: phases of the fleet's" in analysis.verdict
-    assert "Nothing is odd" not in analysis.verdict
 
 
 def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):

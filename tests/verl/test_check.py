@@ -47,18 +47,11 @@ def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
     assert f"{file}: is a config of rlprof" in capsys.readouterr().err
 
 
-def test_plan_says_how_to_convert_a_config_of_verl(capsys):
-    """Only `check` reads one; `doctor` says the same."""
+def test_what_reads_no_config_of_verl_says_what_does(capsys, monkeypatch):
+    """`plan` has one converted, as `doctor` has; `check` alone reads it, where rlprof-verl is."""
     assert main(["plan", GRPO]) == 1
-
     assert f"rlprof check {GRPO} --convert > profile.yaml" in capsys.readouterr().err
 
-
-def test_without_rlprof_verl_it_says_what_to_install(capsys, monkeypatch):
-    """The command itself does not need it."""
     monkeypatch.setitem(sys.modules, "rlprof_verl", None)
-
-    code = main(["check", COMPOSED])
-
-    assert code == 1
+    assert main(["check", COMPOSED]) == 1
     assert "pip install rlprof-verl" in capsys.readouterr().err

@@ -131,17 +131,12 @@ def test_the_frontend_answers_an_order_after_the_workers(serve, server):
     assert told(engine, "begin", method="sleep") == ["sleep of a worker"]
 
 
-def test_no_frontend_is_changed_outside_development_mode(serve, server):
-    """Such a server passes no order on."""
+def test_no_frontend_is_changed_outside_development_mode_or_if_it_is_unknown(serve, server):
+    """Such a server passes no order on; its workers can still be told."""
     before = server.collective_rpc
 
     serve(server, is_dev=False)
-
-    assert server.collective_rpc is before
-
-
-def test_an_unknown_frontend_keeps_no_server_from_starting(serve):
-    """The workers can still be told."""
     worker = serve(object)
 
+    assert server.collective_rpc is before
     assert hasattr(worker, inside.METHOD)
