@@ -21,11 +21,6 @@ def refusal(kind: plugins.Kind, name: str) -> str:
     return refused(PluginError, plugins.load, kind, name)
 
 
-def by_hand(cls: object, kind: plugins.Kind) -> str:
-    plugins.register(kind, "x", cls)
-    return refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
-
-
 @pytest.fixture
 def three(monkeypatch):
     """Only these are installed: tools good and better, engine motor."""
@@ -125,7 +120,9 @@ Early = made("Early", Starts, runs_on=property(lambda self: "process"))
 )  # fmt: skip
 def test_what_core_could_not_call_is_refused(kind, cls, what):
     """Hooks that do not exist, arguments that are not given, and the contract before this one."""
-    assert what in by_hand(cls, kind)
+    plugins.register(kind, "x", cls)
+
+    assert what in refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
 
 
 @cases(

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 import rlprof
 from rlprof.config import load_config
 from rlprof.errors import ConfigError
-from rlprof.schedule import Schedule, Steps, parse_steps
+from rlprof.schedule import Schedule, parse_steps
 from tests.cases import cases, refused
 
 
@@ -139,13 +139,6 @@ def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     assert line.startswith(f"  config: {told}")
 
 
-HORIZON = 40
-
-
-def as_set(steps: Steps) -> set[int]:
-    return {step for step in range(HORIZON) if step in steps}
-
-
 @cases(
     "value, chosen, words",
     ([2, 5], {2, 5}, "2, 5"),
@@ -164,7 +157,7 @@ def test_steps_are_read_in_all_their_forms(value, chosen, words):
     """Lists, ranges with their end, both mixed, rules and none choose what they say."""
     steps = parse_steps(value)
 
-    assert chosen == as_set(steps)
+    assert chosen == {step for step in range(40) if step in steps}
     assert words == str(steps)
     assert bool(chosen) is bool(steps)
 

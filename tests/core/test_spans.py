@@ -72,7 +72,10 @@ def by_name(prof):
 
 
 def test_steps_phases_and_spans_nest(config):
-    """Span in phase, phase in step; those of a thread in the step, late ones where they began."""
+    """Span in phase, phase in step; those of a thread in the step, late ones where they began.
+
+    What ends out of turn leaves no parent behind, neither in this session nor in the next.
+    """
     with rlprof.open(config(steps="none")) as prof:
         prof.step(3)
         with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:
@@ -80,10 +83,18 @@ def test_steps_phases_and_spans_nest(config):
             thread = threading.Thread(target=lambda: through(prof.span("other")))
             thread.start()
             thread.join()
+        first, second = prof.phase("first"), prof.phase("second")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        through(prof.span("inside second"))
+        second.__exit__(None, None, None)
+        through(prof.span("after"))
         late = prof.span("late")
         late.__enter__()
         prof.step(4)
         late.__exit__(None, None, None)
+        prof.phase("never ended").__enter__()
 
     found = by_name(prof)
     assert found["other"].parent == found["late"].parent == found["step 3"].id
@@ -93,6 +104,12 @@ def test_steps_phases_and_spans_nest(config):
     assert (found["rollout"].parent, found["step 3"].parent) == (found["step 3"].id, None)
     assert found["request"].attributes == {"trajectory": 17, "tokens": 5}
     assert {3} == {span.step for span in found.values()}
+    assert found["inside second"].parent == found["second"].id
+    assert found["after"].parent == found["step 3"].id
+    with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
+        through(prof.span("anew"))
+    assert by_name(prof)["anew"].parent == by_name(prof)["step 1"].id
 
 
 @pytest.mark.slow
@@ -120,25 +137,3 @@ def test_spans_beyond_memory_are_counted(config, monkeypatch):
     assert '"event":"dropped","mono":' in text
     assert f'"spans":{dropped}' in text
     assert len(list(rlprof.read(prof.run_dir).spans())) == 10_000 - dropped
-
-
-def test_spans_that_end_out_of_turn_leave_no_parent_behind(config):
-    """What comes after has the parent that is still open, in this session and in the next."""
-    with rlprof.open(config(steps="none")) as prof:
-        prof.step(1)
-        first, second = prof.phase("first"), prof.phase("second")
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        through(prof.span("inside second"))
-        second.__exit__(None, None, None)
-        through(prof.span("after"))
-        prof.phase("never ended").__enter__()
-
-    found = by_name(prof)
-    assert found["inside second"].parent == found["second"].id
-    assert found["after"].parent == found["step 1"].id
-    with rlprof.open(config(steps="none")) as prof:
-        prof.step(1)
-        through(prof.span("anew"))
-    assert by_name(prof)["anew"].parent == by_name(prof)["step 1"].id

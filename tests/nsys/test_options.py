@@ -26,12 +26,13 @@ def faults(**asked):
     return dict(fault.split(": ", 2)[1:] for fault in error.value.faults)
 
 
-def test_what_a_report_gives_away_is_said_beforehand():
-    """That it holds environments, and the oldest release."""
+def test_what_it_gives_away_and_needs_is_said_beforehand():
+    """A report holds environments; the oldest release; CUPTI, of which a process has one."""
     said, release = (one.text for one in Nsys.advise(options(), Limits()))
 
     assert said.startswith("a report holds environment variables of all processes that nsys can")
     assert "Nsight Systems 2023.4 or newer" in release
+    assert Nsys.claims == {"nsys": "process", "cupti": "process"}
 
 
 @cases(
@@ -88,11 +89,6 @@ def test_the_launcher_stands_before_the_command():
     assert attached.argv_prefix == ()
 
 
-def test_it_is_not_asked_for_together_with_another_reader_of_cupti():
-    """Both torch and nsys trace CUDA by CUPTI, of which a process has one."""
-    assert Nsys.claims == {"nsys": "process", "cupti": "process"}
-
-
 NVTX = {"mode": "range", "range": "nvtx"}
 
 
@@ -108,26 +104,20 @@ def test_nsys_waits_for_a_range_only_where_that_is_asked(asked, has_window):
     assert Asked.read(said).window == (f"{RANGE}@{DOMAIN}" if has_window else "")
 
 
-def test_a_conversion_has_time_for_its_file(tmp_path):
-    """A minute, and ten seconds for each megabyte."""
-    with (tmp_path / "raw").open("wb") as file:
-        file.truncate(2_000_000)
-
-    assert _convert._within_s(tmp_path / "raw") == 80
-
-
 @pytest.mark.parametrize(
     ("code", "made", "why"),
     [(0, "raw", ""), (1, "raw", "nsys: it says"), (0, "x", "nsys: it says"),
      (None, "raw", "nsys: did not finish in time: it says")],
 )  # fmt: skip
 def test_a_conversion_leaves_a_file_or_is_an_error(tmp_path, code, made, why):
-    """With what nsys says."""
-    (tmp_path / "raw").touch()
+    """With what nsys says; it has a minute, and ten seconds for each megabyte."""
+    with (tmp_path / "raw").open("wb") as file:
+        file.truncate(2_000_000)
     said = SimpleNamespace(code=code, sentence="it says")
 
     with pytest.raises(_convert.ConversionError, match=f"^{why}$") if why else nullcontext():
         _convert._see_that_it_is_there("nsys", said, tmp_path / made)
+    assert _convert._within_s(tmp_path / "raw") == 80
 
 
 @cases("noted, found", ("mine", "mine"), ("gone", "nsys"), ("", "nsys"), (5, "nsys"))

@@ -17,20 +17,12 @@ from typing import Any
 _DRIVER = Path(__file__).with_name("engine.js")
 
 
-class PerfettoError(Exception):
-    """Perfetto refused the trace or the SQL (in its words), or the engine could not run."""
-
-
 @dataclass(frozen=True)
 class Summary:
     """What Perfetto made of a trace."""
 
     slices: int
     flows: int
-    processes: int
-    """Without the idle process, which the engine adds to every trace."""
-    threads: int
-    """Those with a name or a track: the engine invents a main thread for every process."""
     errors: dict[str, int]
     """The statistics of severity 'error' which are not zero."""
     process_names: list[str]
@@ -46,7 +38,7 @@ def query_all(
     job = {"web": str(_web()), "trace": str(trace), "queries": sql}
     answer = _run(job, timeout_s)
     if "error" in answer:
-        raise PerfettoError(answer["error"])
+        raise RuntimeError(answer["error"])  # of the trace or the SQL, in its words
     return {name: _rows(**result) for name, result in answer["results"].items()}
 
 
@@ -54,14 +46,7 @@ def summary(trace: Path) -> Summary:
     """Open `trace` and count what is in it."""
     found = query_all(
         trace,
-        counts="""
-            select
-              (select count(*) from slice) as slices,
-              (select count(*) from flow) as flows,
-              (select count(*) from process where upid > 0) as processes,
-              (select count(*) from thread
-               where name is not null or utid in (select utid from thread_track)) as threads
-        """,
+        counts="select count(*) as slices, (select count(*) from flow) as flows from slice",
         errors="""
             select name, sum(value) as value from stats
             where severity = 'error' and value > 0 group by name
@@ -86,7 +71,7 @@ def _run(job: Mapping[str, object], timeout_s: float) -> dict[str, Any]:
         timeout=timeout_s,  # kills Node, which has no children
     )
     if done.returncode != 0 or not done.stdout:
-        raise PerfettoError(done.stderr.decode(errors="replace")[-2000:])
+        raise RuntimeError(done.stderr.decode(errors="replace")[-2000:])
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
