@@ -13,15 +13,11 @@ from tests.fakes import engines, tools
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(name="hive")
-def _hive():
+@pytest.fixture(name="hive_config")
+def _hive_config(config):
+    """Return a function that makes a config: all replicas of one role, by `hive` and `fake`."""
     rlprof.register("engine", "hive", engines.Hive)
     engines.calls.clear()
-
-
-@pytest.fixture(name="hive_config")
-def _hive_config(config, hive):
-    """Return a function that makes a config: all replicas of one role, by `hive` and `fake`."""
 
     def make(**changes):
         role = changes.pop("role", {})

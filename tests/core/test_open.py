@@ -127,16 +127,11 @@ def test_an_error_names_its_page_below_the_traceback(config):
         assert [note.split()[0] for note in copied.__notes__] == [page]
 
 
-@pytest.fixture(name="always")
-def _always(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])
+def test_always_keeps_spans_of_any_role(given, role, *, monkeypatch, tmp_path, caplog, capsys):
+    """One word in the environment is enough, or in the place of a file for `check` and `plan`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLPROF_CONFIG", "always")
-
-
-@pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])
-@pytest.mark.usefixtures("always")
-def test_always_keeps_the_spans_of_any_role(given, role, caplog, capsys):
-    """One word in the environment is enough, or in the place of a file for `check` and `plan`."""
     prof = record(None, role=given)
 
     assert rlprof.launch(role=role) == rlprof.types.Launch()

@@ -21,22 +21,6 @@ def refusal(kind: plugins.Kind, name: str) -> str:
     return refused(PluginError, plugins.load, kind, name)
 
 
-@pytest.fixture
-def three(monkeypatch):
-    """Only these are installed: tools good and better, engine motor."""
-    groups = {"rlprof.tools": ["good", "better"], "rlprof.engines": ["motor"]}
-
-    def entry_points(group, name=None):
-        return [
-            metadata.EntryPoint(one, "x:X", group)
-            for one in groups.get(group, ())
-            if name in (None, one)
-        ]
-
-    monkeypatch.setattr(metadata, "entry_points", entry_points)
-
-
-@pytest.mark.usefixtures("three")
 @cases(
     "kind, name, message",
     ("tool", "torch",
@@ -48,8 +32,16 @@ def three(monkeypatch):
       "write roles: {rollout: {engine: motor}}")),
     ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
 )  # fmt: skip
-def test_what_is_not_there_is_told_with_what_to_do(kind, name, message):
+def test_what_is_not_there_is_told_with_what_to_do(monkeypatch, kind, name, message):
     """Install it, spell it, or take it for what it is."""
+    installed = {"rlprof.tools": ["good", "better"], "rlprof.engines": ["motor"]}
+
+    def entry_points(group, name=None):
+        words = [one for one in installed.get(group, ()) if name in (None, one)]
+        return [metadata.EntryPoint(one, "x:X", group) for one in words]
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+
     assert message == refusal(kind, name)
 
 

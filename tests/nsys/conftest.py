@@ -6,7 +6,7 @@ import pytest
 
 from rlprof import Target, plugins
 from rlprof.config import Faults, structure
-from rlprof_nsys import Nsys, _program
+from rlprof_nsys import Nsys
 from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._options import NsysOptions
 from tests.fakes import nsys as fake_nsys
@@ -29,12 +29,6 @@ def _inside(nsys, tmp_path, monkeypatch):
     monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "7")
     nsys.session(SESSION)
     return nsys
-
-
-@pytest.fixture(name="nowhere")
-def _nowhere(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_program, "_USUAL", ())
 
 
 @pytest.fixture(name="folder")

@@ -10,7 +10,7 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
-from rlprof_nsys import _convert
+from rlprof_nsys import _convert, _program
 from rlprof_nsys._export import _HOLDS_ALL, _NO_NSYS, exported
 from tests.cases import cases
 from tests.nsys.database import Database
@@ -84,8 +84,11 @@ def test_a_table_with_what_belongs_not_there_is_handed_on(export, database, colu
     assert note.startswith("no trace: the report's SQLite is damaged: ")
 
 
-def test_without_nsys_the_report_is_handed_on(export, nowhere):
+def test_without_nsys_the_report_is_handed_on(export, tmp_path, monkeypatch):
     """On a host without nsys there is no trace, which the report's note says; its raw data stay."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(_program, "_USUAL", ())
+
     assert states(export(nsys="/elsewhere/nsys", bytes=6)) == {REPORT: ("partial", _NO_NSYS)}
 
 

@@ -48,12 +48,6 @@ for kind, group in plugins.GROUPS.items():
 """
 
 
-@pytest.fixture(name="core", scope="module")
-def _core(built, environment):
-    """An environment with core, the reader and the commands, and no plugin."""
-    return environment(*(built[name].wheel for name in DESK))
-
-
 def config_file(environment, tool: str) -> str:
     """Write a config that names *tool*."""
     file = environment.path / "profile.yaml"
@@ -156,8 +150,9 @@ def test_an_image_without_the_commands_records_and_says_what_to_install(built, e
         assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 
 
-def test_core_needs_nothing_but_itself(core):
+def test_core_needs_nothing_but_itself(built, environment):
     """Off, listed and planned: all that needs no plugin works without one."""
+    core = environment(*(built[name].wheel for name in DESK))
     file = config_file(core, "torch")
 
     assert "one per outermost phase" in core.rlprof("plan", file)

@@ -153,21 +153,16 @@ def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_p
     assert before == ["running"]
 
 
-@pytest.fixture(name="far")
-def _far(tmp_path, monkeypatch):
-    """Return the pulse of a leader on another host, its manifest, and the time, which is ours."""
-    now = [0.0]
+# failures.md: driver-ended
+def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
+    tmp_path, monkeypatch
+):
+    """Counted here, whatever the date of the file; an ask is a sign of life, its end for ever."""
+    now, manifest = [0.0], tmp_path / "driver.jsonl"
     monkeypatch.setattr(leaders, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    manifest = tmp_path / "driver.jsonl"
     manifest.write_text('{"event":"process"}\n')
     here = Here("elsewhere", "another boot", "pid:[1]", 1, "1")
-    return leaders.Pulse(rlprof.Leader(here, str(manifest))), manifest, now
-
-
-# failures.md: driver-ended
-def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(far):
-    """Counted here, whatever the date of the file; an ask is a sign of life, its end for ever."""
-    pulse, manifest, now = far
+    pulse = leaders.Pulse(rlprof.Leader(here, str(manifest)))
 
     def silence(at):
         now[0] = at

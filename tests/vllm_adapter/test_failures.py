@@ -59,28 +59,19 @@ def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
     assert len(handle.called("stop_profile")) == 1
 
 
-@pytest.fixture(name="started_on")
-def _started_on(handle):
-    """Return the loops that start a profile of the engine."""
-    loops = []
-
-    def look(**given):
-        loops.append(asyncio.get_running_loop())
-        type(handle)._start_profile(handle, **given)
-
-    handle._start_profile = look
-    return loops
-
-
 async def _task():
     return asyncio.create_task(asyncio.sleep(600))
 
 
 # failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, started_on, is_given):
+def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is_given):
     """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
-    handle.output_handler = None
+    handle.output_handler, loops = None, []
+
+    def look(**given):
+        loops.append(asyncio.get_running_loop())
+        type(handle)._start_profile(handle, **given)
 
     async def asked():
         handle.output_handler = handle.output_handler or await _task()
@@ -92,10 +83,11 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, st
         await all_ended()
         return run, home
 
+    handle._start_profile = look
     run, home = asyncio.run(main())
 
     assert states(run) == ["whole" if is_given else "failed", "whole"]
-    assert set(started_on) == {home}
+    assert set(loops) == {home}
     assert is_given or "has no event loop yet" in notes(run, 0)
 
 
