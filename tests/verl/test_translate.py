@@ -1,5 +1,7 @@
 """What verl's keys become."""
 
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -59,32 +61,32 @@ def test_three_keys_record_workers_and_replicas():
     assert checked(found)[0].roles["actor"].ranks == (0,)
 
 
-@pytest.mark.parametrize("ranks", ["all_ranks=true", "ranks=all"])
-def test_without_discrete_a_window_is_a_step(ranks):
-    """As verl: all phases of a step share one file, and steps in a row; rollouts are recorded."""
-    config = translated(
-        f"{ACTOR}.enable=true", f"{ACTOR}.{ranks}",
-        "global_profiler.profile_continuous_steps=true",
-    ).config  # fmt: skip
-
-    assert (config["mode"], config["join_steps"]) == ("continuous", True)
-    assert config["roles"]["actor"] == {"ranks": "all"}
-    assert config["roles"]["rollout"] == {"ranks": "all", "engine": "vllm"}
+# As verl: all phases of a step share one file, and steps in a row; rollouts are recorded.
+STEPS = {"mode": "continuous", "join_steps": True, "roles.actor": {"ranks": "all"},
+         "roles.rollout": {"ranks": "all", "engine": "vllm"}}  # fmt: skip
+IN_A_ROW = "global_profiler.profile_continuous_steps=true"
+MEMORY = {"torch_memory": {"max_entries": 100000}}
 
 
-def test_what_a_role_says_of_its_tool_becomes_its_options():
-    """Contents, levels and entries, by the tool that records; a critic is a role of its own."""
-    config = translated(
-        f"+{OWN}.tool=[torch,torch_memory]", f"{ACTOR}.enable=true",
-        f"{ACTOR}.tool_config.torch.contents=[cpu,stack]", "critic.profiler.enable=true",
-        "critic.profiler.ranks=[1,3]", f"{ROLLOUT}.tool_config.torch.profile_token_end=9",
-    ).config  # fmt: skip
+@cases(
+    "overrides, expected",
+    ([f"{ACTOR}.all_ranks=true", IN_A_ROW], STEPS),
+    ([f"{ACTOR}.ranks=all", IN_A_ROW], STEPS),
+    ([f"+{OWN}.tool=[torch,torch_memory]", f"{ACTOR}.tool_config.torch.contents=[cpu,stack]",
+      "critic.profiler.enable=true", "critic.profiler.ranks=[1,3]",
+      f"{ROLLOUT}.tool_config.torch.profile_token_end=9"],
+     {"roles.actor.options": {"torch": {"contents": ["cpu", "stack"]}} | MEMORY,
+      "roles.critic": {"ranks": [1, 3], "options": MEMORY},
+      "roles.rollout.options.vllm": {"iterations": {"skip": 0, "count": 9}}}),
+    ([f"+{OWN}.steps={{every: 100}}", f"+{OWN}.limits.bytes=2GB", f"+{OWN}.roles.actor.ranks=all"],
+     {"steps": {"every": 100}, "limits": {"bytes": "2GB"}, "roles.actor.ranks": "all"}),
+    ids=["all_ranks", "ranks", "options of a role's tools", "own keys over those of verl"],
+)  # fmt: skip
+def test_keys_of_verl_become_those_of_rlprof(overrides, expected):
+    """Without discrete a window is a step; a critic is a role of its own."""
+    config = translated(f"{ACTOR}.enable=true", *overrides).config
 
-    memory = {"torch_memory": {"max_entries": 100000}}
-    torch = {"torch": {"contents": ["cpu", "stack"]}}
-    assert config["roles"]["actor"]["options"] == torch | memory
-    assert config["roles"]["critic"] == {"ranks": [1, 3], "options": memory}
-    assert config["roles"]["rollout"]["options"]["vllm"] == {"iterations": {"skip": 0, "count": 9}}
+    assert {path: reduce(getitem, path.split("."), config) for path in expected} == expected
 
 
 def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
@@ -99,18 +101,6 @@ def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
     assert found.config["roles"]["actor"]["options"] == {"torch": {"contents": ["cpu"]}}
     assert "torch" not in found.config["roles"]["rollout"].get("options", {})
     assert found.config["mode"] == "discrete"
-
-
-def test_own_keys_go_over_those_of_verl():
-    """Any key of rlprof; what they do not say stays verl's."""
-    config = translated(
-        f"{ACTOR}.enable=true", f"+{OWN}.steps={{every: 100}}", f"+{OWN}.limits.bytes=2GB",
-        f"+{OWN}.roles.actor.ranks=all",
-    ).config  # fmt: skip
-
-    assert config["steps"] == {"every": 100}
-    assert config["limits"] == {"bytes": "2GB"}
-    assert config["roles"]["actor"]["ranks"] == "all"
 
 
 def test_where_replicas_generate_at_any_time_a_window_is_a_step():

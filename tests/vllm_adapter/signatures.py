@@ -24,6 +24,7 @@ RELEASES = (
 )  # fmt: skip
 """Both ends of each generation, and the builds for CPU that the tests run for real."""
 
+_WANTED = tuple(f"vllm/{one}/" for one in ("v1", "entrypoints", "config", "plugins", "worker"))
 _ASKED = ("start_profile", "stop_profile", "collective_rpc", "is_sleeping", "is_paused", "sleep")
 METHODS = {
     "AsyncLLM": ("vllm/v1/engine/async_llm.py", _ASKED),
@@ -38,7 +39,7 @@ _ATTRIBUTES = ("errored", "output_handler", "output_processor", "vllm_config", "
 
 def described(sources: Mapping[str, str]) -> Json:
     """Describe a release by its *sources*: path in the wheel → text."""
-    trees = {path: ast.parse(text) for path, text in sources.items() if _is_wanted(path)}
+    trees = {path: ast.parse(text) for path, text in sources.items() if path.startswith(_WANTED)}
     found: Json = {}
     for name, (path, wanted) in METHODS.items():
         known = methods(lineage(trees.get(path), name, trees))
@@ -55,12 +56,6 @@ def described(sources: Mapping[str, str]) -> Json:
     found["POST /start_profile"] = _body(trees)
     found["plugin_group"] = "vllm.general_plugins" in sources.get("vllm/plugins/__init__.py", "")
     return found
-
-
-def _is_wanted(path: str) -> bool:
-    return path.startswith(
-        ("vllm/v1/", "vllm/entrypoints/", "vllm/config/", "vllm/plugins/", "vllm/worker/")
-    )
 
 
 def _body(trees: Trees) -> Json | None:
