@@ -19,7 +19,7 @@ from tests.core.steps import record
 from tests.core.test_reader import Folder
 from tests.fakes import engines, tools
 
-PAGE = "docs/commands.md explains each command\n"
+PAGE = "rlprof export --help explains this command\n"
 CONFIG = """\
     tool: torch
     steps: 2-3
@@ -70,7 +70,9 @@ def test_wrong_usage_is_2(shell, argv, message):
     assert (code, out) == (2, "")
     assert err.startswith(f"usage: {message.partition(': error')[0]} [-h]")
     assert message in err
-    assert err.endswith("docs/commands.md explains each command\n")
+    named = message.partition(": error")[0]
+    lists = "lists all commands" if named == "rlprof" else "explains this command"
+    assert err.endswith(f"{named} --help {lists}\n")
 
 
 @pytest.mark.slow

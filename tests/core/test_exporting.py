@@ -12,7 +12,7 @@ from tests.core.distributions import install
 from tests.timeline.builder import NOW, RunBuilder
 
 SECOND = 10**9
-PAGE = "docs/commands.md explains each command\n"
+PAGE = "rlprof export --help explains this command\n"
 LIST = """
     import rlprof
 

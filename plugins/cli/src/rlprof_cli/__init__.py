@@ -30,7 +30,7 @@ from rlprof_cli import (
 from rlprof_cli._declared import whose
 from rlprof_cli._next import next_steps
 from rlprof_cli._offered import add_offered, wanted
-from rlprof_cli._parser import PAGE, Parser
+from rlprof_cli._parser import Parser, page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,16 +58,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0; 1 for what is wrong; 2 for wrong usage; 130 after Ctrl-C.
     """
-    is_verbose = False
+    is_verbose, command = False, None
     try:
         parser = command_line(sys.argv[1:] if argv is None else argv)
         args = _parsed(parser, argv)
-        is_verbose = _mind(args)
+        is_verbose, command = _mind(args), args.command
         if isinstance(sys.stdout, io.TextIOWrapper):  # a name may hold what a terminal cannot show
             sys.stdout.reconfigure(errors="backslashreplace")
-        if args.command is None:
+        if command is None:
             print(next_steps(args.parsers))
-        code = 0 if args.command is None else int(args.run(args))
+        code = 0 if command is None else int(args.run(args))
         if sys.stdout is not None:  # it is closed, by `>&-`
             sys.stdout.flush()
     except BrokenPipeError:  # `rlprof ls RUN | head`
@@ -76,13 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RlprofError as exc:
         if is_verbose:
             traceback.print_exc()
-        page = exc.page if isinstance(exc, ConfigError) else PAGE
-        print(f"rlprof: {exc}\n{page}", file=sys.stderr)
+        where = exc.page if isinstance(exc, ConfigError) else page(command)
+        print(f"rlprof: {exc}\n{where}", file=sys.stderr)
         return 1
     except OSError as exc:
         if is_verbose:
             traceback.print_exc()
-        print(f"rlprof: {_refused(exc)}\n{PAGE}", file=sys.stderr)
+        print(f"rlprof: {_refused(exc)}\n{page(command)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # whoever started children has ended them on the way here
         print("rlprof: interrupted", file=sys.stderr)

@@ -12,7 +12,6 @@ from rlprof.errors import closest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PAGE = "docs/commands.md explains each command"
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
 
 
@@ -22,15 +21,21 @@ _MANNERS = {
 }
 
 
+def page(command: str | None) -> str:
+    """Say where *command* is explained; None: no command was named."""
+    named = f"rlprof {command} --help explains this command"
+    return named if command else "rlprof --help lists all commands"
+
+
 class Parser(argparse.ArgumentParser):
     """The parser of the command line, and of each command."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit with 2, the usage, what is wrong, and the page about it."""
+        """Exit with 2, the usage, what is wrong, and where to read on."""
         if wrong := _NO_COMMAND.match(message):
             there = wrong[2].replace("'", "").split(", ")
             message = f"no command {wrong[1]!r}{closest(wrong[1], there)}"
-        super().error(f"{message}\n{PAGE}")
+        super().error(f"{message}\n{page(self.prog.partition(' ')[2])}")
 
     def add_manners(self) -> None:
         """Take `-q` and `-v`, unless the command has arguments of these names."""

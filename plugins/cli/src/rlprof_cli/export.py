@@ -15,7 +15,7 @@ from rlprof.errors import PluginError, RlprofError, shown
 from rlprof_cli._arguments import add_run
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._loose import loose_files
-from rlprof_cli._parser import PAGE
+from rlprof_cli._parser import page
 from rlprof_cli._part import add_part, part_of, typed
 from rlprof_cli._signals import ended_tidily
 from rlprof_cli._table import size
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         if not written:
             print(f"{name}: wrote nothing")
     if failed:
-        print(PAGE, file=sys.stderr)
+        print(page("export"), file=sys.stderr)
         return 1
     return 0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
 from rlprof_cli._arguments import add_run, duration
-from rlprof_cli._parser import PAGE
+from rlprof_cli._parser import page
 from rlprof_cli._table import plain
 from rlprof_run import read
 from rlprof_run.salvage import candidates, salvage
@@ -57,5 +57,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nsee it with: rlprof ls {recorded.path}", flush=True)
     if made < todo:
         short = f"{todo - made} of {todo} could not be salvaged here"
-        print(f"rlprof: {short}\n{PAGE}", file=sys.stderr)
+        print(f"rlprof: {short}\n{page('salvage')}", file=sys.stderr)
     return 0 if made == todo else 1
