@@ -30,7 +30,8 @@ def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[co
     ranks = _ranks(args.rank, faults)
     for name, value, least in (("--next", args.next, 1), ("--at", args.at, 0)):
         if not least <= value <= LAST_STEP:
-            faults.append(f"{name}: expected {least} to {LAST_STEP}, got {shown(value)}")
+            bound = f"at least {least}" if value < least else f"at most {LAST_STEP}"
+            faults.append(f"{name}: expected {bound}, got {shown(value)}")
     inside = {role: _inside(config, role) for role in roles}
     if args.tool:
         faults += [_beside(role, config) for role in roles if inside[role] is not None]
