@@ -94,11 +94,13 @@ def test_broken_yaml_is_one_fault(text, message, file):
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
-    """Without a config in the code, the message says where the name came from."""
+    """Without a config in the code, the message says where the name came from, and what to do."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("RLPROF_CONFIG", "p.yaml")
+    hints = {"p.yaml": "; give the path of a YAML file", "alwys": "; did you mean 'always'?"}
+    for name, hint in hints.items():
+        monkeypatch.setenv("RLPROF_CONFIG", name)
 
-    assert "RLPROF_CONFIG names it" in refused(ConfigError, rlprof.open, role="actor")
+        assert f"(RLPROF_CONFIG names it){hint}" in refused(ConfigError, rlprof.open, role="actor")
 
 
 def test_interpolations_are_resolved(monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlprof.config._structure import Faults, join
-from rlprof.errors import ConfigError, one_line, raised
+from rlprof.errors import ConfigError, closest, one_line, raised
 
 ALWAYS = "always"
 """The word in place of a file: spans and counters of every process, and no window."""
@@ -57,7 +57,8 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
     except FileNotFoundError:
         who = " (RLPROF_CONFIG names it)" if os.environ.get("RLPROF_CONFIG") == name else ""
         where = str(file.absolute())
-        message = f"{where}: no such file{who}; give the path of a YAML file"
+        hint = closest(name.lower(), (ALWAYS,)) or "; give the path of a YAML file"
+        message = f"{where}: no such file{who}{hint}"
         raise ConfigError([message], where) from None
     except (OSError, ValueError) as exc:
         what = one_line(getattr(exc, "strerror", None) or exc)
