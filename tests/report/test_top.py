@@ -66,6 +66,23 @@ def test_what_is_recorded_is_shown_until_it_is_closed(run):
     assert closed[-1].endswith("  recorded")
 
 
+def test_of_a_number_that_comes_again_the_last_step_counts(run, capsys):
+    """It stands last in the table, without the times and the recording of the one before."""
+    run.event(run.actors[0], "opened", 1.0, window=WINDOW | {"start_step": 1}, tool="torch")
+    start = run.now
+    for actor, seconds in zip(run.actors, (4, 4, 4.5), strict=True):
+        run.span(actor, "phase", "update_actor", (start, start + seconds), 1)
+    run.step(1, {"update_actor": 5})
+    lines = shown(run)
+    run.phase(2, "update_actor", 7)
+
+    assert main(["why", str(run.written()), "--step", "1"]) == 0
+    assert [line.split()[:1] for line in lines[-2:]] == [["2"], ["1"]]
+    assert lines[-1].endswith("5.0 s  actor 2 +500 ms in update_actor")
+    assert "step 2: update_actor 7.0 s, then 0 ms so far" in shown(run)
+    assert "Step 1 comes 2 times" in capsys.readouterr().out
+
+
 def test_ranks_that_meet_wait_for_nobody(run):
     """Where ranks end together, the one that takes longest came first: it is not named."""
     start = run.now

@@ -86,6 +86,9 @@ def analyse(
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
     notes = [*notes_of(run, ends), *recorded.problems]
+    times = 0 if step is None else int((timeline.numbers == step).sum())
+    if times > 1:
+        notes.insert(0, f"Step {step} comes {times} times in this run; this is the last of them.")
     if len(counted) < len(steps):
         notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:

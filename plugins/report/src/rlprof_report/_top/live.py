@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import time
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -60,6 +60,10 @@ class Part:
     parent: int | None
 
 
+Ranks = dict[tuple[str, str], dict[str, tuple[float, int]]]
+"""(role, phase) → seconds by process, and when it last ended, epoch ns."""
+
+
 @attrs.define
 class LiveStep:
     """One step, as far as it is written."""
@@ -70,8 +74,11 @@ class LiveStep:
     """In the order they ended."""
     end_ns: int = 0
     """When its last phase ended, or it did: epoch ns."""
-    ranks: dict[tuple[str, str], dict[str, tuple[float, int]]] = attrs.field(factory=dict)
-    """(role, phase) → seconds by process, and when it last ended, epoch ns."""
+    since_ns: int = 0
+    """When the trainer's numbers were last set back before it, epoch ns; 0: they were not."""
+    ranks: Ranks = attrs.field(factory=dict)
+    later: Ranks = attrs.field(factory=dict)
+    """What came after its end: late, or of the next step of this number."""
 
     @property
     def phases(self) -> dict[str, float]:
@@ -90,31 +97,36 @@ class Live:
         header = json.loads(read_regular(path / "run.json"))
         self.run_id = str(header.get("run_id", path.name))
         self.members: dict[str, Member] = {}
-        self.steps: dict[int, LiveStep] = defaultdict(LiveStep)
-        self.recorded: set[int] = set()
-        """Steps in which a window was open."""
+        self.steps: dict[int, LiveStep] = {}
+        """The latest of each number."""
+        self.recorded: dict[int, int] = {}
+        """Steps in which a window was open, and when it opened, epoch ns."""
         self.leader: Member | None = None
         self.trajectories: dict[str, tuple[int, bool]] = {}
         """The last time a part of each ended, epoch ns, and whether all of it has ended."""
         self.is_running = True
+        self._last = (-1, 0)
+        """The number of the leader's last step, and its end, epoch ns."""
+        self._since_ns = 0
+        """When the leader's numbers were last set back."""
         self._manifest = Tail(path / "manifest")
         self._spans = Tail(path / "spans", _BACK)
         self._counters = Tail(path / "counters", _BACK)
 
     def look(self) -> None:
         """Read the lines written since the last call."""
-        for tail, take in (
-            (self._manifest, self._event),
-            (self._spans, self._span),
-            (self._counters, self._sample),
+        for records, take in (
+            (self._manifest.look(), self._event),
+            (heapq.merge(*self._spans.files(), key=self._ended_ns), self._span),
+            (self._counters.look(), self._sample),
         ):
-            for stem, record in tail.look():
+            for stem, record in records:
                 try:
                     take(stem, record)
                 except _ODD:
                     continue
-        for step in sorted(self.steps)[:-_KEPT]:
-            del self.steps[step]
+        for number, _ in self._in_order()[:-_KEPT]:
+            del self.steps[number]
         self._forget_trajectories()
         waiting = [member for member in self.members.values() if not member.has_ended]
         waiting.sort(key=lambda member: member is not self.leader)
@@ -122,15 +134,12 @@ class Live:
 
     def running(self) -> tuple[int, LiveStep] | None:
         """Return the latest step if it has not ended."""
-        youngest = max(self.steps, default=None)
-        if youngest is None or self.steps[youngest].seconds is not None:
-            return None
-        return youngest, self.steps[youngest]
+        youngest = self._in_order()[-1:]
+        return youngest[0] if youngest and youngest[0][1].seconds is None else None
 
     def finished(self) -> list[tuple[int, LiveStep]]:
         """Return the steps that have ended, the latest last."""
-        done = [(n, step) for n, step in self.steps.items() if step.seconds is not None]
-        return sorted(done, key=lambda pair: pair[0])
+        return [(n, step) for n, step in self._in_order() if step.seconds is not None]
 
     def counters(self) -> list[tuple[Member, str, Mapping[str, float]]]:
         """Return the latest values of each process and engine: target, engine, values."""
@@ -142,6 +151,16 @@ class Live:
             for target, (at, values) in sorted(member.counters.items())
             if now - at < _STALE_NS
         ]
+
+    def _in_order(self) -> list[tuple[int, LiveStep]]:
+        return sorted(self.steps.items(), key=lambda pair: (pair[1].since_ns, pair[0]))
+
+    def _ended_ns(self, pair: tuple[str, Mapping[str, Any]]) -> int:
+        stem, line = pair
+        try:
+            return int(line["w1"] if "w1" in line else line["t1"] + self.members[stem].offset_ns)
+        except _ODD:
+            return 0
 
     def _lives(self, member: Member) -> bool:
         lives = None if member.here is None else is_alive(member.here)
@@ -177,9 +196,10 @@ class Live:
             window = Window(**line["window"])
             key = window.id, str(line["tool"]), _engine(line.get("target"))
             if event == "opened":
-                first = window.start_step
-                self.recorded.update(range(first, min(window.end_step, first + _LONGEST)))
-                member.windows[key] = int(line["mono"]) + member.offset_ns
+                first, at = window.start_step, int(line["mono"]) + member.offset_ns
+                last = min(window.end_step, first + _LONGEST)
+                self.recorded.update(dict.fromkeys(range(first, last), at))
+                member.windows[key] = at
             else:
                 member.windows.pop(key, None)
 
@@ -200,15 +220,27 @@ class Live:
         number = line.get("step")
         if not isinstance(number, int) or not self._leads(member, line["kind"]):
             return
-        step = self.steps[number]
+        step = self._step(number, line["t0"] + member.offset_ns)
         if line["kind"] == "step":
             step.seconds = seconds
+            self._last = number, end_ns
         else:
             _adopt(step.parts, line["id"], line.get("parent"), is_phase=is_phase)
         if is_phase:
             step.parts.append(Part(str(line["name"]), seconds, line.get("parent")))
         if line["kind"] != "span":
             step.end_ns = end_ns
+
+    def _step(self, number: int, start_ns: int) -> LiveStep:
+        """Return the leader's step *number*; begin it anew if the numbers were set back."""
+        last, ended_ns = self._last
+        if number < last and start_ns >= ended_ns:
+            self._since_ns, self._last = ended_ns, (number, ended_ns)
+        step = self.steps.setdefault(number, LiveStep(since_ns=self._since_ns))
+        if step.since_ns < self._since_ns <= start_ns:
+            ranks = step.ranks if step.seconds is None else step.later
+            step = self.steps[number] = LiveStep(since_ns=self._since_ns, ranks=ranks)
+        return step
 
     def _leads(self, member: Member, kind: str) -> bool:
         """Whether *member* leads: the driver of a fleet, else the lowest rank that has steps."""
@@ -219,12 +251,16 @@ class Live:
             self.leader = member
             for step in self.steps.values():  # they were of another
                 step.seconds, step.parts = None, []
+            self._last = (-1, 0)
         return member is self.leader
 
     def _rank(self, member: Member, line: Mapping[str, Any], seconds: float, end_ns: int) -> None:
         number = line.get("step")
         if isinstance(number, int):
-            mine = self.steps[number].ranks.setdefault((member.role, str(line["name"])), {})
+            step = self.steps.setdefault(number, LiveStep(since_ns=self._since_ns))
+            is_late = step.seconds is not None and end_ns - seconds * 1e9 >= step.end_ns
+            ranks = step.later if is_late else step.ranks
+            mine = ranks.setdefault((member.role, str(line["name"])), {})
             before_s, _ = mine.get(member.name, (0.0, 0))
             mine[member.name] = before_s + seconds, end_ns
 

@@ -155,10 +155,10 @@ def _column(head: str, cells: Iterable[str]) -> list[str]:
 
 def _note(live: Live, number: int, step: LiveStep) -> str:
     """Return the rank that the others waited for most; recording changes who that is."""
-    if number in live.recorded:
+    if live.recorded.get(number, -1) >= step.since_ns:
         return "recorded"
     waits = []
-    for (_, phase), ranks in step.ranks.items():
+    for (_, phase), ranks in (*step.ranks.items(), *step.later.items()):
         if len(ranks) > 1:
             seconds, ends_ns = zip(*ranks.values(), strict=True)
             wait = wait_of(seconds, ends_ns)

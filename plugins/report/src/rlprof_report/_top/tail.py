@@ -30,7 +30,12 @@ class Tail:
         self._read: dict[str, int] = {}
 
     def look(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Return the new records, each with the stem of its file."""
+        """Return the new records, each with the stem of its file, file by file."""
+        for records in self.files():
+            yield from records
+
+    def files(self) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
+        """Return the new records of each file."""
         try:
             with os.scandir(self._folder) as entries:
                 sizes = {
@@ -42,15 +47,17 @@ class Tail:
             return
         back = None if self._back is None else max(_LEAST, self._back // max(1, len(sizes)))
         for name, size in sorted(sizes.items()):
-            if size == self._read.get(name):
-                continue
-            for line in self._lines(name, back):
-                try:
-                    record = msgspec.json.decode(line)
-                except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-                    continue  # `rlprof ls` counts these
-                if isinstance(record, dict):
-                    yield Path(name).stem, record
+            if size != self._read.get(name):
+                yield self._records(name, back)
+
+    def _records(self, name: str, back: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+        for line in self._lines(name, back):
+            try:
+                record = msgspec.json.decode(line)
+            except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                continue  # `rlprof ls` counts these
+            if isinstance(record, dict):
+                yield Path(name).stem, record
 
     def _lines(self, name: str, back: int | None) -> list[bytes]:
         try:
