@@ -52,6 +52,16 @@ def test_phases_within_phases_are_counted_once(run):
     assert "step 3: outer 3.0 s, then 0 ms so far" in shown(run)
 
 
+def test_what_is_not_written_yet_is_not_claimed(run):
+    """A trajectory of which no part has ended is unknown; the others in flight are the least number."""
+    run.span(run.driver, "span", "trajectory", (run.now, run.now), 3, trajectory="3-0")
+    lines = shown(run)
+    run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-1")
+
+    assert "trajectories: 1 ended" in lines
+    assert "trajectories: at least 1 in flight, 1 ended" in shown(run)
+
+
 def test_what_is_recorded_is_shown_until_it_is_closed(run):
     """A window that is open is named with its tool, how long it is open, and whose it is."""
     run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")

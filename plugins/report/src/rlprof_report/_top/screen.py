@@ -55,8 +55,9 @@ def _now(live: Live) -> Iterator[str]:
     else:
         yield "no step has ended yet"
     going = sum(not has_ended for _, has_ended in live.trajectories.values())
-    if live.trajectories:
-        yield f"trajectories: {going} in flight, {len(live.trajectories) - going} ended"
+    if live.trajectories:  # a part is written as it ends, so others may be in their first
+        known = f"at least {going} in flight, " if going else ""
+        yield f"trajectories: {known}{len(live.trajectories) - going} ended"
 
 
 def _recording(live: Live) -> Iterator[str]:

@@ -28,7 +28,7 @@ def add(subparsers: Any) -> None:
         "top",
         help="watch a live run",
         description="Show once a second what a run is doing: the running step and its phases, "
-        "trajectories in flight, recordings, memory, devices and engines, then the last steps "
+        "trajectories, recordings, memory, devices and engines, then the last steps "
         "with the rank that the others waited for. It reads only new lines of the run, and ends "
         "when the run does, with the verdict of `rlprof why`; press Ctrl-C to end it earlier. If "
         "the output is not a terminal, it shows one screen.",
