@@ -53,12 +53,13 @@ def test_phases_within_phases_are_counted_once(run):
 
 
 def test_what_is_not_written_yet_is_not_claimed(run):
-    """A trajectory of which no part has ended is unknown; the others in flight are the least number."""
+    """Of a trajectory and a step without an ended part, nothing is known but that time passes."""
     run.span(run.driver, "span", "trajectory", (run.now, run.now), 3, trajectory="3-0")
+    run.counters(run.driver, run.now, rss_bytes=45e6)
     lines = shown(run)
     run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-1")
 
-    assert "trajectories: 1 ended" in lines
+    assert lines[1:4] == ["step 3: 0 ms so far", "trajectories: 1 ended", "memory: 45 MB"]
     assert "trajectories: at least 1 in flight, 1 ended" in shown(run)
 
 
@@ -152,7 +153,7 @@ def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
     assert main(["top", str(tmp_path)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "run run: ended, 4 processes, 4 ended"
+    assert lines[0] == "run run: ended, 4 processes"
     assert lines[-1].startswith("Too few steps to compare: 1 clean step")
 
 
@@ -163,6 +164,7 @@ def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
     run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-0")
     run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
     run.counters(run.driver, run.now, rss_bytes=2.5e9, device0_busy=0.9)
+    run.counters(run.actors[0], run.now, rss_bytes=0.8e9)
     asked = {"requests_running": 12, "requests_waiting": 3, "kv_cache_use": 0.71}
     run.counters(run.driver, run.now, ENGINE, **asked)
     run.written()

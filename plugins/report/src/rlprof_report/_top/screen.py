@@ -35,7 +35,9 @@ def screen(live: Live, *, width: int, height: int) -> str:
 def _head(live: Live) -> str:
     ended = sum(member.has_ended for member in live.members.values())
     count = f"{len(live.members)} process" + ("" if len(live.members) == 1 else "es")
-    state = "running" if live.is_running else "ended" if ended == len(live.members) else "died"
+    if ended == len(live.members) and not live.is_running:
+        return f"run {live.run_id}: ended, {count}"
+    state = "running" if live.is_running else "died"
     return f"run {live.run_id}: {state}, {count}" + (f", {ended} ended" if ended else "")
 
 
@@ -49,7 +51,8 @@ def _now(live: Live) -> Iterator[str]:
     passed = _seconds(max(0.0, (time.time_ns() - since_ns) / 1e9)) if since_ns else ""
     if running is not None:
         over = "".join(f"{n} {_seconds(s)}, " for n, s in running[1].phases.items())
-        yield f"step {running[0]}: {over}then {passed or 'nothing'} so far"
+        since = f"{'then ' if over else ''}{passed} so far" if passed else "no phase has ended yet"
+        yield f"step {running[0]}: {over}{since}"
     elif done:
         yield f"after step {done[-1][0]}: {passed} so far"
     else:
@@ -87,8 +90,8 @@ def _counters(live: Live) -> Iterator[str]:
             engines.append((values.get("requests_running", 0.0), _engine(engine, values)))
     if memory:
         most, member = max(memory, key=lambda pair: pair[0])
-        total = sum(size for size, _ in memory) / 1e9
-        yield f"memory: {total:.1f} GB; most: {member}, {most / 1e9:.1f} GB"
+        total = _bytes(sum(size for size, _ in memory))
+        yield f"memory: {total}" + (f"; most: {member}, {_bytes(most)}" if len(memory) > 1 else "")
     if busy:
         least, where = min(busy)
         mean = sum(share for share, _ in busy) / len(busy)
@@ -170,6 +173,10 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
         return ""
     member = live.members[name]
     return f"{member.role} {member.rank} +{_seconds(longest)} in {phase}"
+
+
+def _bytes(value: float) -> str:
+    return f"{value / 1e9:.1f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
 
 
 def _seconds(value: float | None) -> str:
