@@ -318,9 +318,10 @@ def test_a_step_that_is_not_there_is_one_error(steps, told, tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"rlprof: {path}: {told}\n")
 
 
-def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
-    """Of a run that goes on the finding has the line that records it, ready to be pasted."""
-    path = make_torchrun(tmp_path / "run", ["straggler"], ended=False)
+@cases("cause, phases, mode", ("straggler", ["forward"], None), ("gap", None, "continuous"))
+def test_what_to_record_next_is_a_command_that_parses(cause, phases, mode, tmp_path, monkeypatch):
+    """Of a live run the finding has the line that records it; a gap is in no window of a phase."""
+    path = make_torchrun(tmp_path / "run", [cause], ended=False)
     monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: True)
 
     run = rlprof.read(path)
@@ -331,8 +332,8 @@ def test_what_to_record_next_is_a_command_that_parses(tmp_path, monkeypatch):
     parser = argparse.ArgumentParser()
     capture.add(parser.add_subparsers())
     args = parser.parse_args(words[1:])
-    assert (args.role, args.phase, args.tool) == (["trainer"], ["forward"], ["torch"])
-    assert finding.title.startswith("All wait 0.5")
+    assert (args.role, args.phase, args.tool) == (["trainer"], phases, ["torch"])
+    assert (finding.cause, args.mode) == (cause, mode)
     assert f"trainer {args.rank}" in finding.title
 
 

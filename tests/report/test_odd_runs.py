@@ -322,11 +322,11 @@ def of_meeting(path, **more):
     (2, "Nor do the traces of 5/backward: no rank comes late to collectives."),
     (None, "Nor do the traces of 5/backward: they hold no shared collective."),
 )
-def test_ranks_that_meet_are_to_be_recorded_once_in_one_step(late, told, tmp_path):
-    """No time says who is late: the line to paste has a step; then the note says what traces do."""
+def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
+    """No time says who is late: the line to paste; then the note says what traces do."""
     path = make_torchrun(tmp_path / "run", ranks=2)
-    command = "--role trainer --rank all --phase backward --at 7 --tool torch"
-    when = "in the next run, while it goes on"
+    command = "--role trainer --rank all --phase backward --tool torch"
+    when = "while the next run is live"
     assert of_meeting(path) == [f"Record it once {when}: rlprof capture {tmp_path} {command}"]
 
     record(path, late)

@@ -122,7 +122,7 @@ def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None
         more = f": rlprof why {argument(analysis.run)} --step {finding.step}"
     yield plain(f"   look at: {plain('; '.join(finding.where), WIDTH)}{more}")
     if finding.command:
-        when = "next" if analysis.state == "running" else "in the next run, while it goes on"
+        when = "next" if analysis.state == "running" else "while the next run is live"
         yield plain(f"   {when}: {finding.command}")
 
 

@@ -48,7 +48,7 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
         next_ = _recorded(analysis, run, role, phase)
         if not next_:
             command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
-            when = "" if run.is_running or run.is_guest else " in the next run, while it goes on"
+            when = "" if run.is_running or run.is_guest else " while the next run is live"
             next_ = f" Record it once{when}: {command}" if command else ""
         yield (
             f"Ranks of {role} end {phase.name} together, so their times do not say who is late."

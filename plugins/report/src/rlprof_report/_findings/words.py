@@ -24,7 +24,7 @@ _AHEAD_S = 20.0
 _LEAST_S = 1e-3
 
 
-def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int) -> Finding:
+def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int | None) -> Finding:
     """Return *weighed* as a finding; *at*: the step that several ranks would record."""
     measure, count = weighed.measure, len(weighed.steps)
     title, whole_s = measure.sentence, weighed.seconds / weighed.share
@@ -67,23 +67,24 @@ def numbered(steps: Sequence[int]) -> str:
     return f"step{'s' if len(steps) > 1 else ''} {joined}"
 
 
-def step_ahead(analysis: Analysis) -> int:
-    """Return a step that all ranks can still record: of this run, or half-way through the next."""
+def step_ahead(analysis: Analysis) -> int | None:
+    """Return a step of a live run that all ranks can still record; None: the run is over."""
     if analysis.state != "running":
-        return analysis.steps[len(analysis.steps) // 2].step
+        return None
     last = analysis.steps[-1]
     seconds = max(analysis.clean.median_s or last.seconds, _LEAST_S)
     return last.step + max(2, ceil(_AHEAD_S / seconds))
 
 
 def command_of(
-    run: Run, role: str, rank: int | None, phase: str, *, at: int, with_torch: bool = True
+    run: Run, role: str, rank: int | None, phase: str, *, at: int | None, with_torch: bool = True
 ) -> str:
     """Return the command that records *role* in this run, or in the next one if this is over.
 
     Empty if no tool can: the driver of a fleet records nothing itself. A role without a tool is
-    recorded by torch's profiler if *with_torch*. All ranks record the same step, *at*. Once `rlprof
-    attach` has let go, only it reaches the training.
+    recorded by torch's profiler if *with_torch*. All ranks record the same step, *at*. Only
+    continuous mode records what is in no phase. Once `rlprof attach` has let go, only it reaches
+    the training.
     """
     lacks_tool = not _has_tool(run, role)
     if not role or role == DRIVER or role not in _roles(run) or (lacks_tool and not with_torch):
@@ -91,8 +92,8 @@ def command_of(
     if run.is_guest and not run.is_running:
         return "rlprof attach --steps 1"
     words = ["--role", role, "--rank", str(_rank(run, role, rank))]
-    words += ["--phase", phase] if phase else []
-    words += ["--at", str(at)] if rank is None else []
+    words += ["--phase", phase] if phase else ["--mode", "continuous"]
+    words += ["--at", str(at)] if rank is None and at is not None else []
     words += ["--tool", "torch"] if lacks_tool else []
     return f"rlprof capture {argument(_folder(run))} {shlex.join(words)}"
 

@@ -52,7 +52,7 @@ def _card(analysis: Analysis, finding: Finding) -> str:
         where = ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)
         facts.append(("look at", f'<a href="#{finding.section}">{where}</a>'))
     told = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
-    when = "next" if analysis.state == "running" else "in the next run, while it goes on"
+    when = "next" if analysis.state == "running" else "while the next run is live"
     command = f'<code class="run-it">{escaped(finding.command, 2000)}</code>'
     record = f"<p>Record this {when}: {command}</p>" if finding.command else ""
     return (
