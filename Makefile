@@ -47,7 +47,7 @@ test-core: env-test
 # Two cores do two suites at once, in lanes of about the same time.
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
 
-test-beside: env-test ## the same as `test`, in two lanes beside each other: what CI runs
+test-beside: env-test ## the same as `test`, in two lanes at once: what CI runs
 	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
@@ -127,7 +127,7 @@ test-pythons: ## core and the commands on the oldest and the newest Python, wher
 # Tests on another release of one package: $(call on,ENVIRONMENT,PACKAGE==VERSION,TESTS)
 on = $$(envs/release.sh $(1) $(2)) -m pytest $(3) -o filterwarnings=default
 
-test-matrix: env-test env-vllm env-sglang ## two more releases of torch, vLLM, SGLang and Ray each, and the signatures of all releases beside the package index
+test-matrix: env-test env-vllm env-sglang ## two more releases of torch, vLLM, SGLang and Ray each, and the signatures of all releases on the package index
 	$(PY) -m tests.vllm_adapter.signatures --check
 	$(PY) -m tests.sglang_adapter.signatures --check
 	$(PY) -m tests.ray_fleet.signatures --check
@@ -178,7 +178,7 @@ dist: env-test env-dist ## every wheel and sdist, checked, and installed from a 
 changelog: env-dist ## what a release would add to CHANGELOG.md, from changes/
 	@$(PY_DIST) -m towncrier build --draft --version next
 
-bench: env-test env-peer env-hta env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, beside verl 0.9.1 and bare torch.profiler
+bench: env-test env-peer env-hta env-vllm env-sglang env-nsys ## the figures in docs/benchmarks.md, compared with verl 0.9.1 and bare torch.profiler
 	@bash bench/run.sh
 
 env-test:
@@ -220,7 +220,7 @@ env-dist:
 env-peer:
 	@PYTHON=$(PYTHON) envs/make_env.sh peer
 
-env-hta: ## HolisticTraceAnalysis, beside which bench/device.py measures
+env-hta: ## HolisticTraceAnalysis, which bench/device.py compares with rlprof
 	@PYTHON=$(PYTHON) envs/make_env.sh hta
 
 clean: ## remove this checkout's environments (the cache of third-party packages stays)

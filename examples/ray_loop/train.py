@@ -9,7 +9,7 @@ import rlprof_ray
 
 
 class Actor:
-    """A training rank, as any."""
+    """An ordinary training rank."""
 
     def __init__(self, rank: int) -> None:
         torch.manual_seed(rank)

@@ -63,7 +63,7 @@ def train(ray: Any, fleet: rlprof_ray.Fleet, on: Any, steps: int, folder: Path) 
     ]
     replicas = []
     for rank in range(2):
-        launch = fleet.launch("rollout", rank)  # what its engine must be born with
+        launch = fleet.launch("rollout", rank)  # what to start its engine with
         replica = ray.remote(on.Replica).options(
             max_concurrency=on.Replica.concurrency,
             runtime_env={"env_vars": {**on.ENV, **launch.env}},

@@ -111,7 +111,7 @@ def test_what_another_salvage_is_at_or_what_is_gone_is_left(killed, shell):
     first = states(path)
     again, *_ = shell("salvage", path)
     assert (code, first) == (1, ["lost", "lost", "partial"])
-    assert "1/3 0/rollout actor 0/1 fake: another salvage is at it" in out
+    assert "1/3 0/rollout actor 0/1 fake: another salvage is running" in out
     assert "2/3 1/rollout actor 0/1 fake: nothing is left in" in out
     assert "2 of 3 could not be salvaged here" in err
     assert (again, states(path)) == (1, ["whole", "lost", "partial"])

@@ -1,4 +1,4 @@
-"""What an engine must be born with to be recorded, and what is refused before it is born."""
+"""What an engine must be started with to be recorded, and what is refused before it starts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a config may say, and what a process must be born with."""
+"""What a config may say, and what a process must be started with."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def launch(
     config: Given | None = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
 ) -> Launch:
-    """Return what a process of *role* must be born with: environment, command, engine arguments.
+    """Return what a process of *role* must be started with: environment, command, engine arguments.
 
     Call it before the process starts, on any host; the plugins of *role* answer. The result is
     empty for a rank that is not chosen. Give all *ranks* of an engine that holds several, as for

@@ -22,7 +22,7 @@ def add(subparsers: Any) -> None:
         help="bring a run home from a bucket",
         description="Copy a run from a bucket, such as s3://bucket/profiles/RUN, into a local "
         "folder; then every other command works. URL may also be that of a folder of runs: its "
-        "latest run is copied. Of a live run, call it again for what is new.",
+        "latest run is copied. Run it again on a live run to get new data.",
     )
     parser.add_argument("url", metavar="URL", help="a run, or a folder of runs")
     parser.add_argument(

@@ -18,8 +18,9 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "send",
         help="copy a local run into a bucket",
-        description="Copy the run in the folder RUN into a bucket, as s3://bucket/profiles/RUN: "
-        "a run that you keep, or what a killed process left on its host, after rlprof salvage.",
+        description="Copy the run in the folder RUN into a bucket, as s3://bucket/profiles/RUN. "
+        "Use it for a run that you keep; or, after rlprof salvage, for what a killed process left "
+        "on its host.",
     )
     parser.add_argument("path", metavar="RUN", help="a run folder")
     parser.add_argument("url", metavar="URL", help="the run's own place in the bucket")

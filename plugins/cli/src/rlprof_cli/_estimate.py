@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rlprof_cli._like import Figures, Like
     from rlprof_run import Run
 
-_HEAD = ("ROLE", "TOOL", "WINDOW", "TAKES", "RECORDED", "SIZE", "STOP")
-_RIGHT = ("TAKES", "RECORDED", "SIZE", "STOP")
+_HEAD = ("ROLE", "TOOL", "WINDOW", "DURATION", "SLOWDOWN", "SIZE", "STOP")
+_RIGHT = ("DURATION", "SLOWDOWN", "SIZE", "STOP")
 _BOUND = (
     "This is an upper bound, for {} in which the tool has no pause. Your phases may be far "
     "shorter, or call fewer operators{}."

@@ -98,8 +98,9 @@ def _tell(args: argparse.Namespace, config: Config, tools: Mapping[str, Sequence
         needs = (
             [] if is_verl(args) else _needs(merge_launches({use.name: use.launch for use in uses}))
         )
-        born = f"; processes must be born with {', '.join(needs)}" if needs else ""
-        print(f"  {role}: {', '.join(names) or 'spans only'}{born}")
+        who = "the engine" if any(use.kind == "engine" for use in uses) else "its processes"
+        start = f"; start {who} with {', '.join(needs)}" if needs else ""
+        print(f"  {role}: {', '.join(names) or 'spans only'}{start}")
     for role in args.role or ():
         if role not in tools and config.roles:
             print(f"  {role}: not in the config, not recorded (roles: {', '.join(config.roles)})")
@@ -134,11 +135,11 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _needs(launch: Launch) -> list[str]:
-    """Say what a process must be born with."""
+    """Say what a process must be started with."""
     prefix = " ".join(launch.argv_prefix)
     return [
-        *([f"{prefix!r} before its command"] if prefix else []),
-        *(f"{name}={value} in its environment" for name, value in sorted(launch.env.items())),
+        *([f"{prefix!r} before the command"] if prefix else []),
+        *(f"{name}={value} in the environment" for name, value in sorted(launch.env.items())),
         *_arguments(launch.engine_args),
         *(f"{name} in Ray's runtime_env" for name in sorted(launch.runtime_env)),
     ]
@@ -149,10 +150,8 @@ def _arguments(arguments: Mapping[str, Any]) -> list[str]:
     found = sorted(arguments.items())
     if any(len(repr(value)) > _LONGEST for _, value in found):
         names = ", ".join(name for name, _ in found)
-        several = len(found) > 1
-        words = ("engine arguments", "them") if several else ("engine argument", "it")
-        return [f"{words[0]} {names} (rlprof.launch gives {words[1]})"]
-    return [f"engine argument {name}={value!r}" for name, value in found]
+        return [f"{names} (rlprof.launch gives {'them' if len(found) > 1 else 'it'})"]
+    return [f"{name}={value!r}" for name, value in found]
 
 
 def is_verl(args: argparse.Namespace) -> bool:

@@ -58,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         file.write_text(_filled_in(args.kind, template, words), encoding="utf-8")
         print(f"wrote {file}")
     print(f"\nnext:\n  cd {folder}\n  pip install -e '.[test]'\n  pytest\n  rlprof plugins")
-    print("\nif no index has rlprof: pip install --no-deps -e . where it and pytest are installed")
+    print(
+        "\nif rlprof is not on your index: run `pip install --no-deps -e .` in an environment "
+        "with rlprof and pytest"
+    )
     return 0
 
 

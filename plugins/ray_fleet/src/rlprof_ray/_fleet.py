@@ -59,7 +59,7 @@ class Fleet:
         return self.session.is_recording
 
     def launch(self, role: str, rank: int = 0, ranks: Iterable[int] | None = None) -> Launch:
-        """Return what a process of *role* must be born with; empty if it is not recorded.
+        """Return what a process of *role* must be started with; empty if it is not recorded.
 
         Give all *ranks* of an engine that holds several.
         `launch(...).runtime_env` is for `Actor.options(runtime_env=...)`.

@@ -79,7 +79,7 @@ def _outcome(run: Run, capture: CaptureResult, journal: Journal, timeout_s: floa
             note = stack.enter_context(Path(capture.scratch, "capture.json").open("rb"))
             fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return "another salvage is at it"
+            return "another salvage is running"
         return refusal(run, capture) or _exported(run, capture, journal, timeout_s)
 
 
