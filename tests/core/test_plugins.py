@@ -165,8 +165,9 @@ def test_it_stands_for_none_of_our_own_and_costs_them_nothing(monkeypatch, tmp_p
 
     listed = " ".join(out.split())
     assert not is_imported
-    assert "greet say a word" in listed
     assert "list runs, or what one run has captured" in listed
+    assert listed.index("export make a") < listed.index("salvage export")
+    assert "greet say a word" in listed[listed.index("completion complete") :]
 
 
 @cases(

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 COMMANDS = (check, doctor, plan, plugins, capture, ls, salvage, export, new, completion)
 
+_LISTED = (
+    "check", "doctor", "plan", "plugins", "top", "capture", "attach", "why", "ls", "diff",
+    "export", "view", "salvage", "collect", "fetch", "send", "new", "completion",
+)  # fmt: skip
+"""The order of the list, as in docs/commands.md; others come last."""
 _EPILOG = """\
 a first run:
   rlprof check profile.yaml            is the config valid, are its plugins installed?
@@ -126,10 +131,15 @@ def command_line(argv: Sequence[str] = ()) -> Parser:
     own = set(subparsers.choices)
     if wanted(argv, own):
         add_offered(subparsers, own)
+    subparsers._choices_actions.sort(key=_place)  # noqa: SLF001 -- argparse lists as added
     parser.set_defaults(parser=parser, parsers=subparsers.choices)
     for one in (parser, *dict.fromkeys(subparsers.choices.values())):
         one.add_manners()
     return parser
+
+
+def _place(listed: argparse.Action) -> int:
+    return _LISTED.index(listed.dest) if listed.dest in _LISTED else len(_LISTED)
 
 
 def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
