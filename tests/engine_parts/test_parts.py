@@ -21,9 +21,9 @@ from rlprof_engine.answers import (
     parameters_of,
     unseen,
 )
+from rlprof_engine.counters import Polled, samples
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
-from rlprof_engine.told import Told, samples
 from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang import _counters as sglang
 from rlprof_vllm import _counters as vllm
@@ -162,7 +162,7 @@ def test_nobody_waits_for_a_server():
         may_answer.wait(30)
         return {"requests_running": 2}
 
-    told = Told(ask)
+    told = Polled(ask)
 
     assert [told.news(), told.news()] == [{}, {}]
     may_answer.set()

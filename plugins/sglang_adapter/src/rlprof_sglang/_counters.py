@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof_engine.told import fetched, own, samples, totals
+from rlprof_engine.counters import fetched, own, samples, totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,9 +15,9 @@ import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_engine.counters import Counters
 from rlprof_engine.frontend import Served, parted
 from rlprof_engine.launching import profiler_dir
-from rlprof_engine.told import Counters
 from rlprof_sglang._counters import asked, kept
 from rlprof_sglang._engine import CameToRestError, loop_here, reach, told
 from rlprof_sglang._export import NOTES, exported

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlprof_engine.told import fetched, own, samples, totals
+from rlprof_engine.counters import fetched, own, samples, totals
 
 _METRICS = (
     "vllm:num_requests_running",

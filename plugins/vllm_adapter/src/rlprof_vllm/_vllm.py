@@ -16,9 +16,9 @@ import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, choose, other_number
+from rlprof_engine.counters import Counters
 from rlprof_engine.frontend import Served, parted
 from rlprof_engine.launching import faults_of, profiler_dir
-from rlprof_engine.told import Counters
 from rlprof_vllm._counters import asked, kept
 from rlprof_vllm._engine import reach
 from rlprof_vllm._export import NOTES, exported

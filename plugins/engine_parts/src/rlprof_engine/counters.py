@@ -21,7 +21,7 @@ _ANSWER_S = 2.0
 _MOST = 4 << 20
 
 
-class Told:
+class Polled:
     """The last answer of one server."""
 
     def __init__(self, ask: Callable[[], Mapping[str, float]]) -> None:
@@ -58,13 +58,13 @@ class Counters:
     ) -> None:
         """Take what reads an engine in this process, and what asks a server by its address."""
         self._kept, self._asked = kept, asked
-        self._server: Told | None = None
+        self._server: Polled | None = None
 
     def read(self, handle: Any) -> Mapping[str, float]:
         """Return the current counters of *handle*, without waiting."""
         if not isinstance(handle, str):
             return self._kept(handle)
-        self._server = self._server or Told(partial(self._asked, handle.rstrip("/")))
+        self._server = self._server or Polled(partial(self._asked, handle.rstrip("/")))
         return self._server.news()
 
 
