@@ -207,6 +207,23 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     assert f"Learner {late._actor_id.hex()[:8]}" in out
 
 
+def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_there(
+    ray, spawn, capsys
+):
+    """Else the command would call the run unknown, or wait until --timeout."""
+    ray.get(spawn(Learner).__ray_ready__.remote())
+
+    codes = [
+        main(["attach", "--actors", actors, "--ends-step", method, "--tool", "stacks", "--yes"])
+        for actors, method in (("Learnr", "update"), ("^Learner$", "updat"))
+    ]
+
+    err = capsys.readouterr().err
+    assert codes == [1, 1]
+    assert "no actor matches Learnr; the live actors are: " in err
+    assert "has no method updat" in err
+
+
 def unseen(actor):
     """Make a process what it is where rlprof was installed, in place, after it began."""
     sys.path[:] = [one for one in sys.path if not Path(one, "rlprof_ray").is_dir()]

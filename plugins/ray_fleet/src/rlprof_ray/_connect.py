@@ -25,9 +25,9 @@ def connect(address: str, command: str) -> None:
         _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as exc:
+        why = one_line(exc).rstrip(".")
         raise RlprofError(
-            f"{command}: no cluster answers at {address}: {one_line(exc)}; name its head: "
-            "--address HOST:6379"
+            f"{command}: no cluster answers at {address}: {why}; name its head: --address HOST:6379"
         ) from exc
 
 

@@ -28,7 +28,7 @@ def in_short(exc: BaseException) -> str:
     """Shorten an error of Ray to a line: its beginning, and its end with the cause."""
     lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
     ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
-    return f"{type(exc).__name__}: {' ... '.join(ends)}"[:500]
+    return ": ".join([type(exc).__name__, *(end.rstrip(".:") for end in ends)])[:500]
 
 
 def id_of(actor: Any) -> str:

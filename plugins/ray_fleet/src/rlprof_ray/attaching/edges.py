@@ -22,6 +22,8 @@ _RECORD_S = 0.5
 _SHARE = 10
 """Reading a full record takes Ray seconds; the pause is this many times as long."""
 _ANSWER_S = 60.0
+_SHOWN = 8
+"""Most methods that an error names, if none was called yet."""
 
 
 class Version:
@@ -99,15 +101,22 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
     if versions and not ends_step:
         return Version(versions)
     trainer = next((one for one in there if _is_trainer(one.kind)), None)
-    ends_step = ends_step or ("" if trainer is None else trainer.kind.ends_step)
     if trainer is None:
         raise RlprofError("attach: no trainer is live, and only calls of a trainer show the steps")
-    calls = Calls(trainer, ends_step or "nothing")
-    if not ends_step:
-        seen = ", ".join(calls.seen) or "none yet"
+    method, name = ends_step or trainer.kind.ends_step, trainer.actor.label
+    calls = Calls(trainer, method or "nothing")
+    seen = ", ".join(calls.seen) or "none yet"
+    if not method:
         raise RlprofError(
             "attach: name the method of the trainers that ends a step: --ends-step METHOD (seen of "
-            f"{trainer.actor.label}: {seen})"
+            f"{name}: {seen})"
+        )
+    known = {*calls.seen, *(trainer.look.methods if trainer.look else ())}
+    if ends_step and not any(re.fullmatch(ends_step, one) for one in known):
+        public = [one for one in sorted(known) if one[0] != "_"]
+        raise RlprofError(
+            f"--ends-step: {name} has no method {ends_step}; name one of its methods: "
+            f"{', '.join(calls.seen or public[:_SHOWN])}"
         )
     return calls
 

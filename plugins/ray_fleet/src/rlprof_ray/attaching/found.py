@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlprof_ray.attaching.look import Look
 
 _SHOWN = 8
-"""Most classes that an error names; a cluster may have hundreds."""
+"""Most actors that an error names; a cluster may have hundreds."""
 
 
 @attrs.frozen(eq=False)
@@ -80,7 +80,7 @@ def find(
         raise RlprofError(f"attach: several runs are live; name one: --job {' or '.join(jobs)}")
     matched = [one for one in matched if not job or one[0].record.job_id.hex() == job]
     if not matched:
-        raise RlprofError(_nobody(everyone))
+        raise RlprofError(_nobody(everyone, kinds, job))
     handles = {actor.id: handle_of(actor) for actor, _ in matched}
     asked = {actor.id: (handles[actor.id], kind.engine, kind.version) for actor, kind in matched}
     looks, failed = look_at(asked, within_s, say)
@@ -144,11 +144,19 @@ def _place(one: Member) -> tuple[Any, ...]:
     return (one.kind.pattern, -1 if rank is None else rank, named, one.actor.started_ms)
 
 
-def _nobody(everyone: Sequence[Actor]) -> str:
-    kinds = sorted({actor.kind for actor in everyone})
-    more = [f"and {len(kinds) - _SHOWN} more"] if len(kinds) > _SHOWN else []
-    there = ", ".join([*kinds[:_SHOWN], *more]) or "none"
+def _nobody(everyone: Sequence[Actor], kinds: Sequence[Kind], job: str) -> str:
+    given = " or ".join(kind.pattern for kind in kinds if kind.is_users)
+    if given:
+        live = [one for one in everyone if not job or one.record.job_id.hex() == job]
+        there = _some({f"{one.kind} {one.name}".strip() for one in live})
+        return f"attach: no actor matches {given}; the live actors are: {there}"
+    there = _some({actor.kind for actor in everyone})
     return (
         f"attach: no run of a known framework is live here (classes of actors: {there}); name its "
         "actors: --actors REGEX --role actor"
     )
+
+
+def _some(names: set[str]) -> str:
+    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join([*sorted(names)[:_SHOWN], *more]) or "none"

@@ -40,6 +40,8 @@ class Look:
     version: int | None
     run: str
     """The run folder of the fleet that records it already."""
+    methods: tuple[str, ...]
+    """The names of its class, which its calls have."""
 
 
 def question() -> Callable[..., dict[str, Any]]:
@@ -88,6 +90,7 @@ def question() -> Callable[..., dict[str, Any]]:
             "url": str(getattr(address, "url", address) or ""),
             "version": getattr(actor, version, None) if version else None,
             "run": runs[0] if runs else "",
+            "methods": tuple(name for name in dir(type(actor)) if name[:2] != "__"),
         }
 
     return look
