@@ -61,6 +61,7 @@ def test_every_command_explains_itself(shell):
     (["plan", "p.yaml", "--like", "run", "--window-s", "1"],
      "rlprof plan: error: argument --window-s: not allowed with argument --like"),
     (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
+    (["ls", "--step"], "rlprof ls: error: unrecognized arguments: --step\n"),
     (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
 )  # fmt: skip
 def test_wrong_usage_is_2(shell, argv, message):

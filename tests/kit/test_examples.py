@@ -116,6 +116,7 @@ def test_what_it_writes_is_clean(written, tmp_path):
     ("My-Tool", "", "single '_', beginning with a letter; 'my_tool' would do"),
     ("import", "", "'import' is a keyword of Python; choose another name"),
     ("torch", "", "tool 'torch' is offered by rlprof-torch; choose another name"),
+    ("report", "", "rlprof-report is a distribution of rlprof itself; choose another name"),
     ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
     ("other", "nope", "nope is not a folder; create it, or name another"),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rlprof_cli.new import OURS
 from tests.packaging.conftest import ROOT
 
 CORE = ROOT / "core/pyproject.toml"
@@ -31,6 +32,14 @@ def test_a_distribution_reads_its_version_from_core_and_asks_for_others_of_it(fi
         dynamic = re.findall(r'^dynamic = \["version"', text, re.MULTILINE)
         assert dynamic == ['dynamic = ["version"']
         assert re.findall(r"^version = ", text, re.MULTILINE) == []
+
+
+def test_no_new_plugin_takes_the_name_of_a_distribution():
+    """`rlprof new` knows the names of all."""
+    texts = [file.read_text() for file in (CORE, *OTHERS)]
+    names = {re.findall(r'^name = "(.+)"', text, re.MULTILINE)[0] for text in texts}
+
+    assert names == {"rlprof", *(f"rlprof-{name}" for name in OURS)}
 
 
 def test_the_hook_for_other_repositories_checks_every_config_it_is_given(tmp_path):

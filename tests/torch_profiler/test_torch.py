@@ -98,6 +98,12 @@ def test_kernels_and_copies_are_in_the_trace(config):
     assert {"kernel", "gpu_memcpy", "cuda_runtime", "ac2g"} <= categories
 
 
+def test_a_gpu_in_contents_is_taken_for_cuda(config):
+    """The nearest word would be xpu."""
+    with pytest.raises(rlprof.ConfigError, match="got 'gpu'; did you mean 'cuda'"):
+        rlprof.open(config(options={"contents": ["gpu"]}))
+
+
 def test_contents_arrive_in_the_trace(config):
     """What contents ask for is there, and is not there when it was not asked for."""
     asked = {

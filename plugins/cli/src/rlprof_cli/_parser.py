@@ -45,6 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
         """Exit as `error` does: no argument takes *words*."""
-        there = [one for one in self._option_string_actions if one.startswith("--")]
-        hint = closest(words[0].partition("=")[0], there) if words[0][:1] == "-" else ""
+        there = [one[2:] for one in self._option_string_actions if one.startswith("--")]
+        typed = words[0].partition("=")[0]
+        hint = closest(typed.lstrip("-"), there).replace("'", "'--", 1) if typed[:1] == "-" else ""
         self.error(f"unrecognized arguments: {' '.join(words)}{hint}")

@@ -25,6 +25,11 @@ _FILES = {
     "test_conformance.py": "tests/test_conformance.py",
 }
 """Template → its path; a template of the kind comes before one of all kinds."""
+OURS = frozenset({
+    "bucket", "cli", "core", "engine", "live", "npu", "nsys", "ray", "remote", "report", "run",
+    "sglang", "testing", "timeline", "torch", "traces", "trl", "verl", "vllm",
+})  # fmt: skip
+"""The distributions rlprof-NAME of this project: pip would replace one by another of its name."""
 
 
 def add(subparsers: Any) -> None:
@@ -79,6 +84,8 @@ def _check_name(kind: plugins.Kind, name: str) -> None:
     taken |= {word: dist for (of, word), dist in KNOWN.items() if of == kind}
     if name in taken:
         raise RlprofError(f"{kind} {name!r} is offered by {taken[name]}; choose another name")
+    if name in OURS:
+        raise RlprofError(f"rlprof-{name} is a distribution of rlprof itself; choose another name")
 
 
 def _words(kind: str, name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ def parse_contents(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if item not in CONTENTS:
-            hint = closest(item, CONTENTS)
+            hint = closest("cuda" if item == "gpu" else item, CONTENTS)
             raise ValueError(f"expected some of {', '.join(CONTENTS)}, got {item!r}{hint}")
     return tuple(dict.fromkeys(items))
 
