@@ -255,6 +255,23 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
     assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
 
 
+def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_path):
+    """The evidence has the tokens of both, and the command records all ranks."""
+    folder = Folder({"tool": "torch", "roles": {"actor": {}}})
+    for rank in range(2):
+        stem = folder.process("actor", rank, world=2)
+        for step in range(1, 12):
+            many = rank == step % 2
+            times = (step, step + (0.8 if many else 0.4))
+            folder.span(stem, "phase", "update", times, step, tokens=8000 if many else 4000)
+            folder.span(stem, "step", f"step {step}", (step, step + 0.8), step)
+
+    (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=13))).findings
+
+    assert finding.evidence[-1].startswith("It has 8,000 tokens, the median of the others 4,000")
+    assert "--rank all" in finding.command
+
+
 def test_a_cause_is_large_in_its_own_steps(tmp_path):
     """Syncs of a tenth of the median step are no finding while they take less of most steps."""
     folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 0.0

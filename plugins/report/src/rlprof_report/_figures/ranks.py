@@ -42,6 +42,8 @@ class Group:
     """When each left it for the last time, ns."""
     wait: Wait
     """How long they wait for the slowest."""
+    tokens: np.ndarray
+    """The tokens that each noted with the phase; 0: none."""
 
 
 def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
@@ -96,6 +98,7 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
                 first=own["start"][first],
                 last=last,
                 wait=wait_of(seconds.tolist(), last.tolist()) if len(first) > 1 else _ALONE,
+                tokens=np.add.reduceat(own["tokens"], first),
             )
         )
     return found

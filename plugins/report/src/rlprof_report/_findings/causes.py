@@ -9,25 +9,25 @@ import numpy as np
 from rlprof_report._figures.helps import WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.facts import Measure, is_data, more_than
+from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
 from rlprof_report._findings.lost import named
+from rlprof_report._findings.pauses import pauses_of
 from rlprof_report._findings.rollout import rollout_of
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rlprof_report._figures.ranks import Group
     from rlprof_report._findings.facts import Context, Facts
     from rlprof_report.values import Ranks
 
 _NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
-_COLD = 1.25
-"""A collection also empties caches, and what runs after it takes longer."""
 
 
 def measures_of(facts: Facts, context: Context) -> list[Measure]:
     """Measure every cause in a step; a cause that explains half of another replaces it."""
-    pauses = [*_gc(facts, context), *_data(facts, context)]
+    pauses = list(pauses_of(facts, context))
     found = list(pauses)
     stragglers = list(_stragglers(facts, context))
     for one in (*stragglers, *_gap(facts, context, stragglers)):
@@ -44,85 +44,9 @@ def _explained(measure: Measure, by: list[Measure]) -> bool:
     return any(one.who == measure.who and one.seconds >= measure.seconds / 2 for one in by)
 
 
-def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
-    for process, seconds in facts.others.get("gc", {}).items():
-        who, phase = context.name(process), facts.paused.get(process, "")
-        inside = f", most of it in {phase}" if phase else ""
-        yield Measure(
-            "gc",
-            seconds,
-            who,
-            f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
-            ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
-            (who,),
-            bound_s=more_than(seconds, facts.step.seconds, _COLD),
-        )
-
-
-def _data(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Find data loading in phases of ranks, in spans of processes, in phases of the leader."""
-    for group in facts.groups:
-        if is_data(group.phase):
-            by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
-            yield from _data_of(
-                group.phase, by_process, len(by_process), context, phase=group.phase
-            )
-    grouped = {group.phase for group in facts.groups}
-    for name, seconds in facts.others.items():
-        if is_data(name) and name not in grouped:
-            by_role: dict[str, dict[int, float]] = {}
-            for process, took in seconds.items():
-                by_role.setdefault(context.processes[process].target.role, {})[process] = took
-            for role, own in by_role.items():
-                ranks = sum(one.target.role == role for one in context.processes)
-                yield from _data_of(name, own, ranks, context)
-    for phase in facts.step.phases:
-        if is_data(phase.name) and phase.name not in grouped:
-            own = {context.leader: phase.seconds}
-            yield from _data_of(phase.name, own, 1, context, phase=phase.name)
-
-
-def _data_of(
-    name: str, seconds: dict[int, float], ranks: int, context: Context, *, phase: str = ""
-) -> Iterator[Measure]:
-    """Name the process that loads longest, and say whether its peers do not; in a *phase*?"""
-    slowest = max(seconds, key=lambda process: seconds[process])
-    values = [took for process, took in seconds.items() if process != slowest]
-    values += [0.0] * (ranks - 1 - len(values))
-    most, usual = seconds[slowest], float(np.median(values)) if values else 0.0
-    target = context.processes[slowest].target
-    where = (f"{context.name(slowest)} in {name}",)
-    if values and most - usual >= usual:
-        who = context.name(slowest)
-        yield Measure(
-            "data",
-            most - usual,
-            who,
-            f"{who} loads data for {secs(most)} in `{name}`; its peers for {secs(usual)}.",
-            (f"The median of the other {target.role} processes is {secs(usual)}.",),
-            where,
-            target.role,
-            target.rank,
-            phase,
-        )
-    else:
-        who = context.name(context.leader) if context.leader in seconds else ""
-        yield Measure(
-            "data",
-            most,
-            who,
-            f"Loading data takes {secs(most)} in `{name}`, while training waits.",
-            ("Prefetching workers can load it during the previous step.",),
-            where,
-            target.role,
-            None,
-            phase,
-        )
-
-
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
     """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
-    found: dict[int, list[tuple[str, float, Ranks]]] = {}
+    found: dict[int, list[tuple[float, Group, Ranks]]] = {}
     pairs = zip(facts.groups, facts.step.ranks, strict=True)
     for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
@@ -131,14 +55,14 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         process = int(group.processes[int(np.argmax(group.seconds))])
         wait = ranks.wait_s
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
-            wait -= sum(one[1] for other, own in found.items() if other != process for one in own)
+            wait -= sum(one[0] for other, own in found.items() if other != process for one in own)
         if wait > 0.1 * (ranks.max_s - ranks.wait_s):
-            found.setdefault(process, []).append((group.phase, wait, ranks))
+            found.setdefault(process, []).append((wait, group, ranks))
     for process, phases in found.items():
         who, target = context.name(process), context.processes[process].target
-        wait = sum(one[1] for one in phases)
-        phase, _, own = max(phases, key=lambda one: one[1])
-        took, usual = own.max_s, own.max_s - own.wait_s
+        wait = sum(one[0] for one in phases)
+        _, group, own = max(phases, key=lambda one: one[0])
+        took, usual, phase = own.max_s, own.max_s - own.wait_s, group.phase
         place = phase if phase == BETWEEN else f"in {phase}"
         yield Measure(
             "straggler",
@@ -147,7 +71,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             f"All wait {secs(wait)} for {who}, the slowest {place}.",
             (
                 f"It spends {secs(took)} {place}, the median of the others {secs(usual)}.",
-                *([_NAME_IT] if phase == BETWEEN else []),
+                *([_NAME_IT] if phase == BETWEEN else uneven_tokens(group)),
             ),
             (who,),
             target.role,

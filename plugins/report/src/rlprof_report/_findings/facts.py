@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
@@ -25,6 +26,8 @@ _DATA = {
 _NO_DATA = {"weight", "weights", "model", "param", "params", "checkpoint", "ckpt", "state", "lora"}
 MARGIN = 1.1
 """Removing a cause saves more than it takes, up to a twentieth more in `bench/planted.py`."""
+_UNEVEN = 1.2
+"""So many times the tokens of the others explain a slow rank."""
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
 
@@ -32,6 +35,17 @@ def is_data(name: str) -> bool:
     """Whether a phase of this *name* loads data, not weights."""
     words = {word.lower() for word in _WORD.findall(name)}
     return bool(words & _DATA) and not words & _NO_DATA
+
+
+def uneven_tokens(group: Group) -> Iterator[str]:
+    """Say whether the slowest rank of *group* has more tokens than the others."""
+    own = float(group.tokens[group.wait.slowest])
+    usual = float(np.median(np.delete(group.tokens, group.wait.slowest)))
+    if usual and own >= _UNEVEN * usual:
+        yield (
+            f"It has {own:,.0f} tokens, the median of the others {usual:,.0f}: balance tokens "
+            "over ranks."
+        )
 
 
 def more_than(seconds: float, whole_s: float, margin: float = MARGIN) -> float:

@@ -50,7 +50,7 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int | None) -> Fin
         command=command_of(
             run,
             measure.role,
-            measure.rank,
+            None if weighed.changes else measure.rank,
             measure.phase,
             at=at,
             with_torch=measure.cause not in ("replica", "tail"),

@@ -1,0 +1,100 @@
+"""What stops a process from outside of its phases' work: garbage collection, loading data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._findings.facts import Measure, is_data, more_than
+from rlprof_report._plain import secs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof_report._findings.facts import Context, Facts
+
+_COLD = 1.25
+"""A collection also empties caches, and what runs after it takes longer."""
+
+
+def pauses_of(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Measure in one step what the collector takes, and what loading data takes."""
+    yield from _gc(facts, context)
+    yield from _data(facts, context)
+
+
+def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
+    for process, seconds in facts.others.get("gc", {}).items():
+        who, phase = context.name(process), facts.paused.get(process, "")
+        inside = f", most of it in {phase}" if phase else ""
+        yield Measure(
+            "gc",
+            seconds,
+            who,
+            f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
+            ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
+            (who,),
+            bound_s=more_than(seconds, facts.step.seconds, _COLD),
+        )
+
+
+def _data(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Find data loading in phases of ranks, in spans of processes, in phases of the leader."""
+    for group in facts.groups:
+        if is_data(group.phase):
+            by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
+            yield from _data_of(
+                group.phase, by_process, len(by_process), context, phase=group.phase
+            )
+    grouped = {group.phase for group in facts.groups}
+    for name, seconds in facts.others.items():
+        if is_data(name) and name not in grouped:
+            by_role: dict[str, dict[int, float]] = {}
+            for process, took in seconds.items():
+                by_role.setdefault(context.processes[process].target.role, {})[process] = took
+            for role, own in by_role.items():
+                ranks = sum(one.target.role == role for one in context.processes)
+                yield from _data_of(name, own, ranks, context)
+    for phase in facts.step.phases:
+        if is_data(phase.name) and phase.name not in grouped:
+            own = {context.leader: phase.seconds}
+            yield from _data_of(phase.name, own, 1, context, phase=phase.name)
+
+
+def _data_of(
+    name: str, seconds: dict[int, float], ranks: int, context: Context, *, phase: str = ""
+) -> Iterator[Measure]:
+    """Name the process that loads longest, and say whether its peers do not; in a *phase*?"""
+    slowest = max(seconds, key=lambda process: seconds[process])
+    values = [took for process, took in seconds.items() if process != slowest]
+    values += [0.0] * (ranks - 1 - len(values))
+    most, usual = seconds[slowest], float(np.median(values)) if values else 0.0
+    target = context.processes[slowest].target
+    where = (f"{context.name(slowest)} in {name}",)
+    if values and most - usual >= usual:
+        who = context.name(slowest)
+        yield Measure(
+            "data",
+            most - usual,
+            who,
+            f"{who} loads data for {secs(most)} in `{name}`; its peers for {secs(usual)}.",
+            (f"The median of the other {target.role} processes is {secs(usual)}.",),
+            where,
+            target.role,
+            target.rank,
+            phase,
+        )
+    else:
+        who = context.name(context.leader) if context.leader in seconds else ""
+        yield Measure(
+            "data",
+            most,
+            who,
+            f"Loading data takes {secs(most)} in `{name}`, while training waits.",
+            ("Prefetching workers can load it during the previous step.",),
+            where,
+            target.role,
+            None,
+            phase,
+        )
