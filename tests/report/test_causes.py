@@ -12,7 +12,7 @@ import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
 from rlprof_report._findings.verdict import of_run
-from rlprof_report._terminal import HEIGHT, _wrapped
+from rlprof_report._terminal import HEIGHT, wrapped
 from tests.cases import cases
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -304,12 +304,13 @@ def test_a_short_phase_has_its_time_in_ms(tmp_path, capsys):
 @pytest.mark.parametrize("length", range(90, 99))
 def test_a_time_stands_on_one_line(length):
     """A line breaks before a number, not between it and its unit."""
-    assert any("5.6 ms" in one for one in _wrapped(f"{'x' * length} 5.6 ms at most"))
+    assert any("5.6 ms" in one for one in wrapped(f"{'x' * length} 5.6 ms at most", 100))
 
 
-@pytest.mark.parametrize("more", [(), ("--step", "5")])
-def test_the_answer_fits_on_a_screen(more, tmp_path, capsys):
-    """At most 24 lines of 100 columns, but what is to be pasted; what has no room is named."""
+@cases("more, width", ((), 100), (("--step", "5"), 90))
+def test_the_answer_fits_on_a_screen(more, width, tmp_path, capsys, monkeypatch):
+    """At most 24 lines as wide as the terminal, but what is to be pasted; the rest is named."""
+    monkeypatch.setenv("COLUMNS", str(width))
     path = make_fleet(tmp_path / "run", ["tool", "sync", "gap", "data"], steps=7)
     other = make_fleet(tmp_path / "other", ["gap", "straggler", "sync", "tail"], ranks=4)
 
@@ -317,7 +318,7 @@ def test_the_answer_fits_on_a_screen(more, tmp_path, capsys):
 
     assert max(len(lines), len(others)) <= HEIGHT == 24
     assert "2 smaller findings are in the report: gap, straggler" in others
-    assert [one for one in lines if len(one) > 100 and ": rlprof " not in one] == []
+    assert [one for one in lines if len(one) > width and ": rlprof " not in one] == []
     assert lines[-1].endswith(f"rlprof export {path} --to report")
     assert lines[1].startswith("Step 5 took" if more else "A step takes")
 

@@ -66,6 +66,7 @@ def test_the_stop_is_not_blamed_on_the_phase(phase, tmp_path):
 
     assert [one.cause for one in analysis.findings] == ["recording"]
     assert "rlprof itself starts or stops recordings for 2.00 s of it" in analysis.verdict
+    assert analysis.verdict.startswith("Step 4 (touched by a start, stop or export")
 
 
 def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monkeypatch):

@@ -19,23 +19,25 @@ _PARTS = 5
 _UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
-def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) -> str:
-    """Return the verdict, then the evidence: 24 lines of 100 columns, except commands to paste.
+def text_of(
+    analysis: Analysis, *, step: int | None = None, some: bool = False, width: int = WIDTH
+) -> str:
+    """Return the verdict, then the evidence: 24 lines of *width*, except commands to paste.
 
     *step*: the analysis is about this step. *some*: it is about some steps of a run; name them.
     """
-    lines = [*_head(analysis, some=some), *_wrapped(analysis.verdict), ""]
+    lines = [*_head(analysis, width, some=some), *wrapped(analysis.verdict, width), ""]
     own = next((one for one in analysis.steps[::-1] if one.step == step), None)
     if own is not None:
-        lines += _step(own)
+        lines += _step(own, width)
     elif analysis.phases:
-        lines += _phases(analysis)
+        lines += _phases(analysis, width)
     room = HEIGHT - len(lines) - 1
-    told = list(_findings(analysis, room, step))
+    told = list(_findings(analysis, room, step, width))
     lines += told
     room -= len(told)
     untold = [note for note in analysis.notes if note not in analysis.verdict]
-    notes = [line for note in untold for line in _note(note)]
+    notes = [line for note in untold for line in _note(note, width)]
     if notes and room > 1:
         hidden = len(notes) > room
         lines += notes[: room - 1] if hidden else notes
@@ -45,62 +47,70 @@ def text_of(analysis: Analysis, *, step: int | None = None, some: bool = False) 
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _head(analysis: Analysis, *, some: bool) -> list[str]:
+def _head(analysis: Analysis, width: int, *, some: bool) -> list[str]:
     clean = len(analysis.clean.steps)
     left_out = [f"{len(steps)} {state}" for state, steps in analysis.clean.left_out.items()]
     counted = ", ".join([f"{clean} clean", *left_out])
     steps = f"{len(analysis.steps)} step{'s' if len(analysis.steps) != 1 else ''} ({counted})"
     chosen = f": {listed(ranges_of(one.step for one in analysis.steps), 8)}" if some else ""
-    return _wrapped(f"run {analysis.run_id}: {analysis.state}, {steps}{chosen}")
+    return wrapped(f"run {analysis.run_id}: {analysis.state}, {steps}{chosen}", width)
 
 
-def _phases(analysis: Analysis) -> Iterator[str]:
+def _phases(analysis: Analysis, width: int) -> Iterator[str]:
     whole = analysis.clean.median_s or 0.0
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
-    width = max(len("the rest"), *(len(plain(one.name, _NAME)) for one in ordered))
-    count = len(analysis.clean.steps)
-    yield _cut(f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:")
+    longest = max(len("the rest"), *(len(plain(one.name, _NAME)) for one in ordered))
+    count, bars = len(analysis.clean.steps), max(10, min(30, width - 70))
+    head = f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:"
+    yield plain(head, width)
     for one in ordered:
         waits = f"   last: {one.last}" if one.last else ""
         if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
             waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
-        bar = "#" * round(30 * min(1.0, one.share))
+        bar = "#" * round(bars * min(1.0, one.share))
         name = plain(one.name, _NAME)
-        line = f"  {name:{width}} {secs(one.median_s):>10} {one.share:5.0%}  "
-        room = min(30, WIDTH - len(line) - len(waits))  # the name of the slowest is worth more
-        yield _cut(f"{line}{bar:{max(room, len(bar))}}{waits}")
+        line = f"  {name:{longest}} {secs(one.median_s):>10} {one.share:5.0%}  "
+        room = min(bars, width - len(line) - len(waits))  # the name of the slowest is worth more
+        yield plain(f"{line}{bar:{max(room, len(bar))}}{waits}", width)
     rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
     if rest < -0.01 * whole:
-        yield "  the medians of the phases, which vary or overlap, add up to more than the step"
+        yield from wrapped(
+            "the medians of phases vary or overlap: together, they exceed the step",
+            width,
+            "  ",
+            "  ",
+        )
     else:
         rest = max(0.0, rest)
-        yield f"  {'the rest':{width}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
+        yield f"  {'the rest':{longest}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
     yield ""
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: Step, width: int) -> Iterator[str]:
     long = [part for part in step.path if part.seconds >= 0.01 * step.seconds]
     largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
     kept = [part for part in step.path if part in largest]
-    width = max((len(plain(part.what, 50)) for part in kept), default=0)
+    longest = max((len(plain(part.what, 50)) for part in kept), default=0)
     yield "critical path (what was waited for, in order):"
     for part in kept:
-        yield _cut(f"  {secs(part.seconds):>10}  {plain(part.what, 50):{width}}   {part.where}")
+        yield plain(
+            f"  {secs(part.seconds):>10}  {plain(part.what, 50):{longest}}   {part.where}", width
+        )
     rest = step.seconds - sum(part.seconds for part in kept)
     if len(step.path) > len(kept):
         yield f"  {secs(max(0.0, rest)):>10}  in {len(step.path) - len(kept)} shorter parts"
     helps = [f"{one.what} {secs(one.seconds)}" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
-        yield from _wrapped(", ".join(helps), "would help, each on its own, at most: ", "  ")
+        yield from wrapped(", ".join(helps), width, "would help, each on its own, at most: ", "  ")
     yield ""
 
 
-def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
+def _findings(analysis: Analysis, room: int, step: int | None, width: int) -> Iterator[str]:
     shown = 0
     for number, finding in enumerate(analysis.findings[:_FINDINGS], 1):
-        lines = list(_finding(finding, number, analysis, step))
+        lines = list(_finding(finding, number, analysis, step, width))
         if number > 1 and (step is not None or shown + len(lines) > room - 2):
-            lines = _title(finding, number)
+            lines = _title(finding, number, width)
         if shown + len(lines) > room - 2 and number > 1:
             break
         yield from lines
@@ -111,45 +121,45 @@ def _findings(analysis: Analysis, room: int, step: int | None) -> Iterator[str]:
     if analysis.findings and left > 0:
         where = "in the report" if step is None else "left out here"
         causes = ", ".join(finding.cause for finding in analysis.findings[number - 1 :])
-        yield _cut(f"{left} smaller finding{'s are' if left > 1 else ' is'} {where}: {causes}")
+        yield from wrapped(
+            f"{left} smaller finding{'s are' if left > 1 else ' is'} {where}: {causes}", width
+        )
 
 
-def _finding(finding: Finding, number: int, analysis: Analysis, step: int | None) -> Iterator[str]:
-    yield from _title(finding, number)
-    yield from _wrapped(" ".join(finding.evidence), "   ", "   ")
+def _finding(
+    finding: Finding, number: int, analysis: Analysis, step: int | None, width: int
+) -> Iterator[str]:
+    yield from _title(finding, number, width)
+    yield from wrapped(" ".join(finding.evidence), width, "   ", "   ")
     more = ""
     if finding.step is not None and step is None:
         more = f": rlprof why {argument(analysis.run)} --step {finding.step}"
-    yield plain(f"   look at: {plain('; '.join(finding.where), WIDTH)}{more}")
+    yield plain(f"   look at: {plain('; '.join(finding.where), width)}{more}")
     if finding.command:
         when = "next" if analysis.state == "running" else "while the next run is live"
         yield plain(f"   {when}: {finding.command}")
 
 
-def _title(finding: Finding, number: int) -> list[str]:
+def _title(finding: Finding, number: int, width: int) -> list[str]:
     title = f"{finding.title} At most {secs(finding.bound_s)} to gain."
-    return _wrapped(title, f"{number}. {finding.cause}: ", "   ")
+    return wrapped(title, width, f"{number}. {finding.cause}: ", "   ")
 
 
-def _note(note: str) -> Iterator[str]:
+def _note(note: str, width: int) -> Iterator[str]:
     """Wrap a note, but not the command at its end, so that you can paste it."""
     words, colon, command = note.partition(": rlprof ")
-    yield from _wrapped(words + colon[:1], "note: ", "      ")
+    yield from wrapped(words + colon[:1], width, "note: ", "      ")
     if command:
         yield plain(f"      rlprof {command}")
 
 
-def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
     """Wrap *text*, but not between a number and its unit."""
     lines = textwrap.wrap(
         _UNIT.sub("\0", plain(text)),
-        WIDTH,
+        width,
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,
     )
     return [line.replace("\0", " ") for line in lines]
-
-
-def _cut(line: str) -> str:
-    return plain(line, WIDTH)

@@ -35,7 +35,7 @@ def of_run(
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} {odd or _nothing(analysis)}{few}"
+        return f"{head} {odd or _nothing(analysis)}"
     first, it = findings[0], "it"
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
@@ -124,8 +124,9 @@ def of_step(
 ) -> str:
     """Answer for one step; the first *shared* findings are those of the run."""
     name = f"Step {step.step}"
-    if step.state == "unfinished":
-        name += " (unfinished)"
+    state = {"touched": _STATES["touched"]}.get(step.state, step.state)
+    if state != "clean":
+        name += f" ({state})"
     if usual_s is None:
         return (
             f"{name} took {secs(step.seconds)}. There are too few clean steps to compare it with."

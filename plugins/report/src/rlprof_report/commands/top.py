@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +83,7 @@ def _drawn(live: Live) -> str:
 
 def _verdict(path: Path) -> str:
     from rlprof_report import analyse
+    from rlprof_report._terminal import wrapped
 
     words = analyse(read(path), most_json_bytes=0).verdict
-    return textwrap.fill(words, shutil.get_terminal_size((100, 24)).columns)
+    return "\n".join(wrapped(words, shutil.get_terminal_size((100, 24)).columns))

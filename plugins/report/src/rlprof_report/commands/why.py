@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from rlprof.schedule import parse_steps
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the answer."""
     from rlprof_report import analyse
     from rlprof_report._report import report_json
-    from rlprof_report._terminal import text_of
+    from rlprof_report._terminal import WIDTH, text_of
 
     recorded, step = read(args.path), None
     ranges: tuple[range, ...] = args.step or ()
@@ -54,7 +55,9 @@ def run(args: argparse.Namespace) -> int:
         recorded = only(recorded, ranges)
     analysis = analyse(recorded, step=step, most_json_bytes=_MOST_JSON)
     some = len(ranges) > 0 and step is None
-    print(report_json(analysis) if args.json else text_of(analysis, step=step, some=some))
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    text = text_of(analysis, step=step, some=some, width=width)
+    print(report_json(analysis) if args.json else text)
     return 0
 
 
