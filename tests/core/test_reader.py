@@ -222,7 +222,7 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
 
 
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
-    """Whichever was opened last, wherever its files were copied; an attempt is a run, too."""
+    """Whichever was opened last, wherever its files were copied. An attempt and an id are runs."""
     runs, names = tmp_path / "outputs/profile", ["c", "a", "a/attempt_2", "b"]
     paths = [
         Folder(runs / name, owner={"attempt": 1, "opened_ns": EPOCH + at}).path
@@ -236,6 +236,8 @@ def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
     assert rlprof.read(runs).path == runs / "b"
     assert rlprof.read("latest").path.name == "b"
     assert rlprof.read(runs / "a").path == runs / "a"
+    assert [rlprof.read(name).path.name for name in ("b", "a")] == ["b", "attempt_2"]
+    assert [main(["ls", name]) for name in ("c", "a/attempt_2", "d")] == [0, 0, 1]
 
 
 @cases(

@@ -20,7 +20,7 @@ def add_run(parser: argparse.ArgumentParser, words: str = "", *, runs: str = "")
     """
     latest = f"a folder of runs, or `{LATEST}`, stands for the latest run (default: %(default)s)"
     other = f"{runs} (default: %(default)s); `{LATEST}` is the latest run there"
-    words = f"a run folder{words}" + (f", or {other}" if runs else f"; {latest}")
+    words = f"a run folder or the id of a run{words}" + (f", or {other}" if runs else f"; {latest}")
     parser.add_argument("path", metavar="RUN", nargs="?", default=RUNS, help=words)
 
 

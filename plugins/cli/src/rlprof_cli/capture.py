@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rlprof.config import load_config
@@ -12,7 +11,7 @@ from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow
 from rlprof_cli._requests import meant, requests
 from rlprof_live import control
-from rlprof_run import LATEST, youngest
+from rlprof_run import LATEST, named, youngest
 
 
 def add(subparsers: Any) -> None:
@@ -89,7 +88,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask, then follow the answers."""
-    recorded = the_live_run(youngest(args.path) if args.path == LATEST else Path(args.path))
+    recorded = the_live_run(youngest(LATEST) if args.path == LATEST else named(args.path))
     config = load_config(recorded.config)  # which `run.json` keeps
     asked = requests(args, recorded, config)
     expected = sum(len(meant(recorded, one, config)) for one in asked)

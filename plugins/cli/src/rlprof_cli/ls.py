@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -14,10 +13,11 @@ from rlprof_cli import _words
 from rlprof_cli._arguments import add_run
 from rlprof_cli._step import newest_step, step_words
 from rlprof_cli._table import plain, seconds, size, table
-from rlprof_run import LATEST, find_runs, read, youngest
+from rlprof_run import LATEST, find_runs, named, read, youngest
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
 
     from rlprof_run import CaptureResult, Run
 
@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tables."""
-    path = youngest(LATEST) if args.path == LATEST else Path(args.path)
+    path = youngest(LATEST) if args.path == LATEST else named(args.path)
     if not path.exists():
         raise RunError(f"{path}: no such folder; name a run folder, or a folder of runs")
     runs = [] if (path / "run.json").exists() or not path.is_dir() else find_runs(path)

@@ -19,7 +19,7 @@ from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._counters import Sample
 from rlprof_run._lost import CUT, GONE, lost_spans
 from rlprof_run._place import Place
-from rlprof_run._reader import LATEST, RUNS, find_runs, read, youngest
+from rlprof_run._reader import LATEST, RUNS, find_runs, named, read, youngest
 from rlprof_run._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof_run._selection import Selection
 from rlprof_run._spans import Span
@@ -44,6 +44,7 @@ __all__ = [
     "clock_at",
     "find_runs",
     "lost_spans",
+    "named",
     "read",
     "unbroken",
     "unmatched",

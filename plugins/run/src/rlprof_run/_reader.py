@@ -69,14 +69,25 @@ def _opened_ns(file: Path) -> int:
     return file.stat().st_mtime_ns
 
 
-def youngest(name: str | Path) -> Path:
-    """Return the run folder that *name* stands for: a folder of runs stands for its latest run.
+def named(name: str | Path) -> Path:
+    """Return the folder that *name* stands for, of a run or of runs.
 
-    `latest` stands for the latest run in `outputs/profile`, unless there is a file of that name.
+    Unless there is a file of that name, `latest` stands for `outputs/profile`, and the id of a run
+    there for its last attempt.
     """
     path = Path(name)
-    if str(name) == LATEST and not path.exists():
-        path = Path(RUNS)
+    if path.exists():
+        return path
+    if str(name) == LATEST:
+        return Path(RUNS)
+    own = Path(RUNS) / path
+    attempts = [one for one in find_runs(Path(RUNS)) if own in (one, one.parent)]
+    return attempts[-1] if attempts else path
+
+
+def youngest(name: str | Path) -> Path:
+    """Return the run folder that *name* stands for: a folder of runs stands for its latest run."""
+    path = named(name)
     if path.is_dir() and not (path / "run.json").exists():
         return next(reversed(find_runs(path)), path)
     return path
@@ -85,6 +96,7 @@ def youngest(name: str | Path) -> Path:
 def read(path: str | Path) -> Run:
     """Read a run; *path* is its folder, or a folder of runs, which stands for the latest one.
 
+    The id of a run in `outputs/profile` will do, and `latest` for the latest one there.
     Raise RunError if there is none.
     """
     path, header = youngest(path), None

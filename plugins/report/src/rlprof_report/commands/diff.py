@@ -35,7 +35,7 @@ def add(subparsers: Any) -> None:
         parser.add_argument(
             name.lower(),
             metavar=name,
-            help="a run folder, or `latest`; or steps of one, as in RUN:5-20,30",
+            help="a run folder, the id of a run, or `latest`; or steps of one: RUN:5-20,30",
         )
     parser.add_argument("--json", action="store_true", help="print the values as JSON")
     parser.set_defaults(run=run)

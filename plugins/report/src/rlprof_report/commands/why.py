@@ -88,5 +88,6 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         nargs="?",
         default=RUNS,
-        help="a run folder; or a folder of runs, for the latest one (default: %(default)s)",
+        help="a run folder or the id of a run; or a folder of runs, for the latest one "
+        "(default: %(default)s)",
     )
