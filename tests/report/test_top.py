@@ -178,6 +178,17 @@ def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
     assert agree(shown_, printed), printed
 
 
+@pytest.mark.parametrize("command", ["top", "why"])
+def test_where_several_runs_are_live_another_is_named(run, capsys, tmp_path, command):
+    """Only if no run was named: the latest is shown, and the note has the command for another."""
+    latest = Driven(tmp_path / "b", is_alive=True).written()
+    for path in (tmp_path, latest, run.written()):
+        assert main([command, str(path)]) == 0
+
+    said = f"rlprof: {latest} is the latest run; another run is live: rlprof {command} {run.path}\n"
+    assert capsys.readouterr().err == said
+
+
 @pytest.mark.slow
 def test_in_a_terminal_it_follows_the_run_to_its_end(run):
     """It redraws the screen in place, and its last lines are the verdict of `rlprof why`."""

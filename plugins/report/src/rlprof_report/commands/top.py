@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rlprof.errors import RlprofError
+from rlprof_report.commands._others import name_others
 from rlprof_report.commands.why import add_run
 from rlprof_run import read, youngest
 
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Draw until the run ends."""
     live = _live(youngest(args.path))
     live.look()
+    name_others("top", args.path, live.path)
     try:
         if args.once or not sys.stdout.isatty():
             print(_drawn(live))

@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from rlprof.schedule import parse_steps
+from rlprof_report.commands._others import name_others
 from rlprof_run import RUNS, Selection, read
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from rlprof_report._terminal import WIDTH, text_of
 
     recorded, step = read(args.path), None
+    name_others("why", args.path, recorded.path)
     ranges: tuple[range, ...] = args.step or ()
     if sum(map(len, ranges)) == 1:
         step = ranges[0].start
