@@ -285,15 +285,19 @@ def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
 
 
 def test_what_one_run_has_alone_is_named(tmp_path, capsys):
-    """A new phase has no change; of what the runs ran with, the differences are there alone."""
+    """A phase that one side lacks, or has for no time, has no change; configs are compared."""
     a = write(tmp_path / "a", config={"steps": [1], "tool": "torch"}, versions={"torch": "2.12"})
     b = write(
         tmp_path / "b", extra=["validate"], seed=2, config={"steps": [2], "tool": "torch"},
         versions={"torch": "2.13"},
     )  # fmt: skip
 
-    found = compare(capsys, a, b)
+    short = write(tmp_path / "short", update=5e-7)
 
+    found, empty = compare(capsys, a, b), compare(capsys, a, short)
+
+    assert [one["state"] for one in empty["phases"]] == ["no difference seen", "about 0 in B"]
+    assert any(one.startswith("update_actor adds 4.0") for one in empty["sentences"])
     assert {one["name"]: one["state"] for one in found["phases"]}["validate"] == "only B"
     assert any(one.startswith("Only B has validate (") for one in found["sentences"])
     assert found["settings"] == [{"name": "steps", "a": "[1]", "b": "[2]"}]

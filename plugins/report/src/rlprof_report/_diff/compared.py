@@ -91,6 +91,11 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
         ]
         if names:
             yield f"Only {state[-1]} has {', '.join(names)}."
+    for side, other in ("AB", "BA"):
+        for one in phases:
+            if one.state == f"about 0 in {side}":
+                much = seconds(one.a_s or one.b_s)
+                yield f"{one.name} adds {much} to a step of {other}, about 0 s in {side}."
     steps = f"{step.a_steps} and {step.b_steps} steps"
     yield f"With {steps}, a change below {percent(step.visible)} of a step cannot be seen."
 

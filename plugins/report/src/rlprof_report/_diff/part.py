@@ -89,6 +89,13 @@ class Part:
             return _stages(step, self.peers)
         return {one.name: one.seconds for one in step.phases} | {BETWEEN: step.unaccounted_s}
 
+    def has_phase(self, name: str) -> bool:
+        """Whether any step has the phase *name*, however short."""
+        there = {BETWEEN}
+        for _, step in self.compared():
+            there |= {one.name for one in step.phases} | {one.name for one in step.frontier}
+        return name in there
+
     def _asked(self) -> Iterator[tuple[int, Step, str]]:
         """Yield place, step, and why it is left out. Warm-up that the user named stays in."""
         for at, step in enumerate(self.analysis.steps):

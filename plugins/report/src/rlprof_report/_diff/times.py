@@ -58,10 +58,21 @@ def phase_changes(a: Part, b: Part, *, by_tokens: bool, of_slowest: bool) -> tup
         if name == BETWEEN and sums[0] <= gap_s[0] and sums[1] <= gap_s[1]:
             continue
         change = _change(name, left, right, by_tokens=by_tokens)
-        if (change.a_s is None) != (change.b_s is None):
-            change = attrs.evolve(change, state="only B" if change.a_s is None else "only A")
-        changes.append(change)
+        changes.append(_one_sided(change, a, b))
     return tuple(attrs.evolve(one, rank=_rank_of(one, a, b)) for one in _judged(changes))
+
+
+def _one_sided(change: Change, a: Part, b: Part) -> Change:
+    """Say whether a side without time in a phase has that phase."""
+    if change.a_s is not None and change.b_s is None:
+        if b.has_phase(change.name):
+            return attrs.evolve(change, state="about 0 in B", b_s=0.0)
+        return attrs.evolve(change, state="only A")
+    if change.b_s is not None and change.a_s is None:
+        if a.has_phase(change.name):
+            return attrs.evolve(change, state="about 0 in A", a_s=0.0)
+        return attrs.evolve(change, state="only B")
+    return change
 
 
 def _series(part: Part, seconds: Sequence[float]) -> Series:

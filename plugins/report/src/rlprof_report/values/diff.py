@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from rlprof_report.values.analysis import Finding
 
-ChangeState = Literal["slower", "faster", "no difference seen", "too few steps", "only A", "only B"]
+ChangeState = Literal[
+    "slower", "faster", "no difference seen", "too few steps", "only A", "only B",
+    "about 0 in A", "about 0 in B",
+]  # fmt: skip
 
 KernelState = Literal["new", "gone", "slower", "faster"]
 
