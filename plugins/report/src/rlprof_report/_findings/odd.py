@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from rlprof_report.values import Analysis, Step
 
-_LEAST = 9
+_LEAST = 12
 """Fewer clean steps show neither."""
 _TREND = 1.3
 """The last third takes so many times the first, or the first the last."""
 _STEADY = 0.6
 """The least rank correlation of lengths and steps."""
-_OUT, _OUT_S = 1.5, 0.1
+_OUT, _OUT_S = 2.0, 0.2
 """A step stands out if it takes so many medians, and so many seconds more."""
 
 
@@ -48,7 +48,7 @@ def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
         return None
     tokens = [float(np.median([one.tokens for one in part])) for part in (first, last)]
     with_tokens = ""
-    if all(tokens):
+    if all(tokens) and max(tokens) > 1.1 * min(tokens):
         with_tokens = f" Their tokens go from {tokens[0]:,.0f} to {tokens[1]:,.0f}."
     how = "longer" if after > before else "shorter"
     run = argument(analysis.run)
