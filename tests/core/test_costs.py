@@ -137,7 +137,7 @@ def test_a_length_that_was_given_is_named(plan):
 
     assert "a window of 1.0 s in which the tool has no pause" in " ".join(usual.split())
     assert "--window-s S" in usual
-    assert "actor  costly  rollout  100 ms     2.0 x  300 kB  500 ms\n" in said
+    assert "actor  costly  rollout    100 ms     2.0 x  300 kB  500 ms\n" in said
     assert "an upper bound, for a window of 100 ms" in said
     assert "--like RUN" in said
     assert "--window-s" not in said
