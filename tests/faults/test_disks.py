@@ -40,6 +40,7 @@ def test_a_disk_that_is_full_keeps_what_it_has_and_takes_the_rest_later(lab, too
     else:
         told.assert_tells(whole[:1], "actor 0/1 died", notes=[], problems=[f"{cut} skipped"])
     assert len([line for line in told.log if "File too large" in line]) == 1
+    assert "Traceback" not in told.real.err
 
 
 # failures.md: disk-full

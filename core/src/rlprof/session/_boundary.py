@@ -6,6 +6,7 @@ in the manifest; with `strict: true` it is raised instead.
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import signal
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 log = logging.getLogger("rlprof")
+
+_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""The errors of a disk that takes no more."""
 
 T = TypeVar("T")
 
@@ -46,6 +50,7 @@ class Boundary:
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
+        known = known or getattr(exc, "errno", None) in _DISKS  # no code is at fault
         text = "%s: %s: %s; training goes on (docs/failures.md)"
         write_log(level, text, self._name, what, reason, exc_info=None if known else exc)
         if known and exc is not None:  # its message is enough, except for debugging
