@@ -153,10 +153,14 @@ def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
 
 @cases("env", NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {})
 def test_followers_find_the_leaders_run(at_once, env):
-    """By the id, or without one by what the launcher told all, another rank finds the run."""
+    """By the id, or by what the launcher told all; a second session waits for the next attempt."""
     led = at_once(LEADER, env)
 
-    assert [led, led] == [at_once(Target("actor", rank, 8), env) for rank in (1, 7)]
+    assert [led, led] == [at_once(Target("actor", rank, 8), env) for rank in (3, 7)]
+    refused(RunError, at_once, FOLLOWER, env)
+    again = at_once(LEADER, env)
+    assert again == at_once(FOLLOWER, env)
+    assert again.path != led.path
 
 
 # failures.md: no-leader
@@ -231,18 +235,6 @@ def test_a_restart_is_another_attempt(at_once, variable):
     assert [first.attempt, second.attempt] == [1, 2]
     assert [second, second] == [at_once(target, again) for target in (FOLLOWER, LEADER)]
     assert first == at_once(FOLLOWER)
-
-
-@pytest.mark.parametrize("env", [NAMED, MEETING])
-def test_a_second_session_is_another_attempt(at_once, runs, env):
-    """A process that opens once more writes nowhere it has written, and waits for its leader."""
-    first = [at_once(target, env) for target in (LEADER, FOLLOWER)]
-
-    refused(RunError, at_once, FOLLOWER, env)
-    second = [at_once(target, env) for target in (LEADER, FOLLOWER)]
-
-    assert (first, second) == ([first[0]] * 2, [second[0]] * 2)
-    assert first[0].path != second[0].path
 
 
 @cases("content", b"", b"{", b'{"owner": {"role": "critic"}}', ids=["empty", "cut", "other"])
@@ -336,23 +328,17 @@ def test_processes_of_a_run_agree(race, runs, env):
 
 
 @pytest.mark.slow
-def test_processes_in_one_place_have_an_attempt_each(race, runs):
-    """Four servers that all say they are rank 0 of a role never share a folder."""
-    found = race(runs, [("rollout", 0)] * 4, NAMED)
-
-    assert sorted(folder.attempt for folder in found) == [1, 2, 3, 4]
-
-
-@pytest.mark.slow
-def test_two_leaders_of_a_resumed_run_share_its_next_attempt(race, runs, at_once):
-    """Two roles that come back at the same moment meet in one new attempt, every time."""
+def test_leaders_of_one_moment_share_an_attempt_unless_they_are_in_one_place(race, runs, at_once):
+    """Two roles that come back meet in a new one, every time; four servers of rank 0 never do."""
     roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
     names = [f"run-{number}" for number in range(10)]
     for name in names:
         die(at_once(LEADER, {"RLPROF_RUN_ID": name}))
 
     found = [race(runs, roles, {"RLPROF_RUN_ID": name}) for name in names]
+    alone = race(runs, [("rollout", 0)] * 4, NAMED)
 
+    assert sorted(folder.attempt for folder in alone) == [1, 2, 3, 4]
     assert [[RunFolder(runs / name / "attempt_2", name, 2)] * 4 for name in names] == found
 
 

@@ -144,7 +144,7 @@ def _live(config, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_written_is_what_is_listed(live, killed):
-    """Events and their fields in the manifests of real runs are those of the table."""
+    """Events and their fields in real runs; `run.json`, who a process is, spans and requests."""
     salvaged = killed(WITH_AN_ENGINE + CLOSED)
     assert main(["salvage", str(salvaged)]) == 0
     seen = fields(told(live) + told(salvaged))
@@ -152,11 +152,6 @@ def test_what_is_written_is_what_is_listed(live, killed):
     assert set(EVENTS) == set(seen)
     for event, names in seen.items():
         assert EVENTS[event] - {"of"} == names - {"of"}, event
-
-
-@pytest.mark.slow
-def test_what_is_written_elsewhere_is_what_is_listed(live):
-    """`run.json`, who a process is, spans and requests hold what the page names."""
     header = json.loads((live / "run.json").read_text())
     lines = told(live)
     process, opened = (

@@ -92,14 +92,24 @@ def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
     assert "start was not answered within start_timeout_s 0.5" in lines[0]
 
 
-def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried):
-    """A refusal speaks the tool's words; without a config nobody has asked for the tool."""
+def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried, monkeypatch):
+    """In the tool's words; a sample that raises is told beside what was recorded, if anything."""
+    monkeypatch.setenv("SAMPLE", "sample:raise")
+
     asked = tried({"goes": "start:refuse"})
     installed = tried({"goes": "start:refuse"}, roles=())
+    refused = tried({"goes": "start:refuse"}, tool="sampled")
+    recorded, sample = tried({}, tool="sampled")
 
     words = "tool: start has no such device; use another"
     assert asked == [f"BAD tool mad of actor: failed: start: {words}"]
     assert installed == [f"warn tool mad: failed: start: {words}"]
+    assert len(refused) == 1
+    assert recorded.startswith("ok tool sampled of actor: recorded 7 events")
+    assert sample == (
+        "warn tool sampled of actor: its sample raised ValueError: sample went wrong; "
+        "no cost can be estimated; repair it"
+    )
 
 
 def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
@@ -112,21 +122,6 @@ def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
         f"BAD tool mad of actor: level: there is one level here; {cure}",
         "warn tool mad of actor: colour: it is grey here",
     ]
-
-
-def test_a_sample_that_raises_is_told_beside_what_was_recorded(tried, monkeypatch):
-    """The window goes on without the tool's own work; one that is refused is told alone."""
-    monkeypatch.setenv("SAMPLE", "sample:raise")
-
-    recorded, sample = tried({}, tool="sampled")
-    refused = tried({"goes": "start:refuse"}, tool="sampled")
-
-    assert recorded.startswith("ok tool sampled of actor: recorded 7 events")
-    assert sample == (
-        "warn tool sampled of actor: its sample raised ValueError: sample went wrong; "
-        "no cost can be estimated; repair it"
-    )
-    assert len(refused) == 1
 
 
 def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
@@ -213,10 +208,17 @@ def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
     assert told.errors == ""
 
 
-def test_a_config_that_cannot_be_read_is_told_beside_the_rest(tmp_path):
-    """Without a config there is nothing to try, but the surroundings are examined."""
+def test_a_config_that_is_off_or_cannot_be_read_has_no_tool_tried(profile, tmp_path):
+    """But the surroundings are examined; in Python the findings come one after another."""
+    waited, file = [], profile(enabled=False)
+
+    found = list(examine(file, progress=waited.append))
     told = doctor(tmp_path / "none.yaml")
 
+    assert {one.level for one in found} <= {"ok", "warn"}
+    assert f"{file}: is off (enabled: false)" in map(str, found)
+    assert not any("mad" in str(one) for one in found)
+    assert "trying the folders" in waited
     assert told.code == 1
     assert told["BAD"] == [f"{tmp_path}/none.yaml: no such file; give the path of a YAML file"]
     assert any(line.startswith("python: ") for line in told["ok"])
@@ -240,15 +242,3 @@ def test_what_is_odd_is_a_warning_and_the_roles_that_are_named_are_tried(profile
     assert f"{file}: {there}" in told["warn"]
     said = "NVTX_INJECTION64_PATH: is set: /opt/nsys/libTools"
     assert any(line.startswith(said) for line in told["warn"])
-
-
-def test_a_config_that_is_off_has_no_tool_tried(profile):
-    """enabled: false records nothing; in Python the findings come one after another."""
-    waited, file = [], profile(enabled=False)
-
-    found = list(examine(file, progress=waited.append))
-
-    assert {one.level for one in found} <= {"ok", "warn"}
-    assert f"{file}: is off (enabled: false)" in map(str, found)
-    assert not any("mad" in str(one) for one in found)
-    assert "trying the folders" in waited

@@ -69,9 +69,10 @@ def test_a_wheel_holds_the_package_and_nothing_else(dist):
     assert licenses == [(ROOT / "LICENSE").read_bytes()]
 
 
-def test_a_wheel_needs_nothing_it_drives(dist):
-    """Installing a profiler cannot change the torch, the engine or the Ray somebody has."""
-    needs = about(dist).get_all("Requires-Dist") or []
+def test_a_wheel_says_what_it_is_and_needs_nothing_it_drives(dist):
+    """Its README leads somewhere on an index; installing it changes no torch, engine or Ray."""
+    head = about(dist)
+    needs = head.get_all("Requires-Dist") or []
 
     always = {requirement(need) for need in needs if "extra ==" not in need}
     ours = {requirement(need) for need in needs if requirement(need).startswith("rlprof")}
@@ -86,12 +87,6 @@ def test_a_wheel_needs_nothing_it_drives(dist):
     if dist.name != "rlprof-core":
         core = next(need for need in needs if requirement(need) == "rlprof-core")
         assert {">=0.1", "<0.2"} == set(core.removeprefix("rlprof-core").split(","))
-
-
-def test_a_wheel_says_what_it_is(dist):
-    """Name, version, license and Pythons; links of its README lead somewhere on an index, too."""
-    head = about(dist)
-
     links = re.findall(r"\]\(([^)]+)\)", head.get_payload())
     assert [to for to in links if not re.match("https?:|#", to)] == []
     assert dist.name == head["Name"]
