@@ -121,12 +121,6 @@ def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     assert any(one.endswith("listener slow is slow: it missed 3 events") for one in problems)
 
 
-def test_a_listener_that_is_none_is_a_fault_of_the_config(config):
-    """It is named before anything runs."""
-    with pytest.raises(ConfigError, match="listeners: 'fake' is a tool, not a listener"):
-        rlprof.open(config(listeners=["live", "fake"]))
-
-
 def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
     """A step comes after its spans; figures that it adds are those that a logger asks for."""
     seen = []
@@ -154,10 +148,12 @@ def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
 
 
 def test_without_listeners_a_session_records_and_has_no_figures(config):
-    """A lean image writes windows, spans and its manifest."""
+    """A lean image writes windows, spans and its manifest; what is no listener is a fault."""
     prof = record(config(steps=[1], listeners="none"), range(3))
 
     assert [one.state for one in rlprof.read(prof.run_dir).captures] == ["whole"]
     assert len(list(rlprof.read(prof.run_dir).spans())) == 6
     assert prof.figures() == {}
     assert not list(prof.run_dir.glob("counters/*"))
+    with pytest.raises(ConfigError, match="listeners: 'fake' is a tool, not a listener"):
+        rlprof.open(config(listeners=["live", "fake"]))

@@ -72,10 +72,7 @@ def by_name(prof):
 
 
 def test_steps_phases_and_spans_nest(config):
-    """Span in phase, phase in step; those of a thread in the step, late ones where they began.
-
-    What ends out of turn leaves no parent behind, neither in this session nor in the next.
-    """
+    """Also those of a thread, and late ones; what ends out of turn leaves no parent behind."""
     with rlprof.open(config(steps="none")) as prof:
         prof.step(3)
         with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:

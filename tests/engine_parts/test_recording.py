@@ -164,8 +164,8 @@ def _obey(monkeypatch):
 
 
 def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(obey):
-    """Several runs may record one engine, in turn; one of them may have died."""
-    worker, first = Worker(), Order(run="dead")
+    """Several runs may record one engine; an answer says when it was given and what it took."""
+    worker, first, before = Worker(), Order(run="dead"), time.time_ns()
 
     obey(worker, first)
     obey(worker, Order())
@@ -174,6 +174,8 @@ def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(ob
 
     assert first.made[0].seen == ["the next window began"]
     assert (other["state"], own["state"]) == ("idle", "ended")
+    assert before <= own["at_ns"] <= time.time_ns()
+    assert 0 <= own["seconds"] <= (time.time_ns() - before) / 1e9 + 1e-6
 
 
 @pytest.mark.parametrize("verb", ["prepare", "begin"])
@@ -199,13 +201,3 @@ def test_a_window_that_ends_before_its_first_step_says_why(obey, is_lazy, steps,
 
     assert said["state"] == "idle"
     assert why in said["why"]
-
-
-def test_an_answer_says_when_it_was_given_and_how_long_it_took(obey):
-    """In seconds: whoever ordered it takes the time between from the round trip."""
-    before = time.time_ns()
-
-    said = obey(Worker(), Order())
-
-    assert before <= said["at_ns"] <= time.time_ns()
-    assert 0 <= said["seconds"] <= (time.time_ns() - before) / 1e9 + 1e-6

@@ -2,9 +2,8 @@
 
 import signal
 
-import pytest
-
 import rlprof
+from tests.cases import cases
 from tests.faults.told import captures
 
 TRAIN = """
@@ -38,32 +37,22 @@ def rows(states, engine="moody"):
     ]
 
 
-RAISES = {"configure": ["failed", "failed", "failed"], "stop": ["whole", "partial", "whole"]}
-"""Hook that raises in step 2 → what becomes of the windows of the engine."""
+# failures.md: hook-raised, not-answered
+@cases(
+    "hook, how, states, error",
+    ("configure", "raise", ["failed"] * 3, "RuntimeError: configure went wrong"),
+    ("stop", "raise", ["whole", "partial", "whole"], "RuntimeError: stop went wrong"),
+    ("stop", "sleep", ["whole", "failed", "failed"], f"stop_timeout_s {LIMITS['stop_timeout_s']}"),
+)
+def test_a_hook_of_an_engine_that_goes_wrong_costs_its_own_captures(lab, hook, how, states, error):
+    """The engine serves, and is asked no more if it never returns; the process is recorded."""
+    told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook, how=how))
 
-
-# failures.md: hook-raised
-@pytest.mark.parametrize("hook", RAISES)
-def test_a_hook_of_an_engine_that_raises_spoils_its_own_capture(lab, hook):
-    """The engine serves, the process is recorded, and the manifest says which hook it was."""
-    told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook))
-
-    error = f"RuntimeError: {hook} went wrong"
-    told.assert_tells(rows(RAISES[hook]))
+    told.assert_tells(rows(states))
     assert any(error in note for note in told.notes)
     assert ({note.split()[1] for note in told.notes}, len(told.log)) == ({"moody:"}, 1)
-    assert f"moody.{hook}: {error}" in told.log[0]
-
-
-# failures.md: not-answered
-def test_a_hook_of_an_engine_that_never_returns_is_given_up(lab):
-    """The step goes on after the hook's time; the engine serves, and is not asked to record."""
-    told = lab.both(TRAIN.format(also=""), model="floats", **given(hook="stop", how="sleep"))
-
-    told.assert_tells(rows(["whole", "failed", "failed"]))
-    assert any(f"stop_timeout_s {LIMITS['stop_timeout_s']}" in line for line in told.notes)
-    assert len(told.log) == 1
-    assert told.log[0].startswith("moody.stop: ")
+    assert told.log[0].startswith(f"moody.{hook}: ")
+    assert error in told.log[0]
 
 
 # failures.md: engine-gone

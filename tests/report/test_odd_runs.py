@@ -189,10 +189,7 @@ def fleet_of(path, *, world):
 
 
 def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
-    """A member without spans may take it, and is named; where all have spans, the driver does.
-
-    Without what the driver wrote of its members, no phase counts as one that it spends alone.
-    """
+    """A member without spans may take it; the driver does where all are known to have some."""
     two = analyse(rlprof.read(fleet_of(tmp_path / "two", world=2)))
     path = fleet_of(tmp_path / "one", world=1)
     one = analyse(rlprof.read(path))
@@ -344,10 +341,7 @@ def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
 
 
 def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
-    """Calls of one name that overlap, also of several roles, are one phase, up to the last of them.
-
-    So an attached run can be compared, and says who is late.
-    """
+    """Calls of one name that overlap are one phase, up to the last of them, whatever their role."""
     folder = Folder({"tool": "none", "roles": {"actor": {}, "critic": {}}})
     driver = folder.process("driver", 0)
     members = [folder.process("actor", 0, world=2), folder.process("actor", 1, world=2)]

@@ -70,10 +70,7 @@ def test_every_request_of_the_step_is_seen(recorded):
 
 
 def test_every_time_that_verl_logs_is_a_phase(recorded):
-    """In each step, what verl calls `timing_s/...` is there by that name; windows are part of it.
-
-    They add up to verl's times, within 2 % in each step after the first.
-    """
+    """By its name in each step; they add up to verl's times, within 2 % after the first step."""
     driver = [span for span in recorded.run.spans() if span.target.role == "driver"]
     logged = dict(re.findall(r"\bstep:(\d+) - (.*timing_s/.*)", recorded.log))
     found = shifts(recorded)

@@ -87,21 +87,15 @@ def test_a_trace_that_was_cut_takes_no_other_with_it(exported):
 
 @pytest.mark.parametrize(("sizes", "lacks"), [((1, 1, 1), 0), ((2, 1, 1), 1), ((2, 3, 2), 11)])
 def test_workers_without_a_trace_are_counted(exported, sizes, lacks):
-    """Each of the layout should have left one; of an unknown layout, one is expected."""
+    """Each of the layout should have left one; of an unknown layout one, a worker by its number."""
     layout = dict(zip(("tp", "pp", "dp"), sizes, strict=True))
 
-    (summary,) = [one for part, one in exported([("rank0.1.pt.trace.json", [STEP], 0)],
-                  has_layout=True, **layout).items() if part == "summary"]  # fmt: skip
+    known = exported([("rank0.1.pt.trace.json", [STEP], 0)], has_layout=True, **layout)["summary"]
+    unknown = exported([("rank3.1.pt.trace.json", [STEP], 0)])
 
-    assert (summary.status == "whole", f"{lacks} of" in summary.note) == (not lacks, bool(lacks))
-
-
-def test_a_file_of_an_unknown_layout_is_still_a_workers(exported):
-    """By its number alone, if it says one."""
-    made = exported([("rank3.1.pt.trace.json", [STEP], 0)])
-
-    assert where(exported, made["worker 3"]) == {"worker": 3}
-    assert made["summary"].status == "whole"
+    assert (known.status == "whole", f"{lacks} of" in known.note) == (not lacks, bool(lacks))
+    assert where(exported, unknown["worker 3"]) == {"worker": 3}
+    assert unknown["summary"].status == "whole"
 
 
 @pytest.mark.parametrize(
@@ -287,17 +281,3 @@ def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch,
     assert handle.calls == early.calls == []
     (said,) = driven.errors("start")
     assert said.startswith("vllm: the engine has no event loop yet")
-
-
-def test_an_engine_without_a_loop_is_unborn():
-    """Its first caller gives it one; an LLM needs none."""
-    handle, llm = engine("vllm==0.33.0"), engine("vllm==0.33.0", "LLM")
-    handle.output_handler = None
-
-    async def with_a_task():
-        handle.output_handler = asyncio.current_task()
-        there = reach(handle, "")
-        return there.is_unborn, there.loop is asyncio.get_running_loop()
-
-    assert (reach(handle, "").is_unborn, reach(llm, "").is_unborn) == (True, False)
-    assert asyncio.run(with_a_task()) == (False, True)
