@@ -156,17 +156,27 @@ def problems(prof):
 @pytest.mark.slow
 @cases(
     "changes, told",
-    ({"steps": [2, 200]}, range(1, 5)),
+    ({"steps": [2, "4-200"]}, [1, 2, 3, 4, 1]),
     ({"steps": {"every": 100, "first": 50}}, range(5)),
     ({"steps": "none"}, range(5)),
     ({"steps": [200], "roles": {"actor": {"ranks": [1]}}}, range(5)),
-    ids=["one was reached", "a rule without end", "none asked", "another rank"],
+    ids=["a stretch was cut short", "a rule without end", "none asked", "another rank"],
 )
 def test_a_run_that_is_as_asked_says_nothing(config, changes, told):
     """What was not asked of this process, or may come in a longer run, is no problem."""
     prof = record(config(**changes), told, role="actor", rank=0, world_size=2)
 
     assert problems(prof) == ()
+
+
+# failures.md: no-step
+def test_chosen_steps_that_were_still_to_come_are_a_problem(config, caplog):
+    """They are named, also if the loop was set back; the rest of a stretch is not."""
+    prof = record(config(steps=[2, "4-70", "80-90", 99]), [0, 1, 2, 3, 4, 1])
+
+    reason = "the config also asks for steps 80-90, 99; this process went through steps 0-4"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+    assert caplog.text.count(reason) == 1
 
 
 # failures.md: no-step

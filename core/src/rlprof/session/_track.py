@@ -62,6 +62,7 @@ class Track:
         self.first_step: int | None = None
         self.last_step: int | None = None
         """The step that began last."""
+        self.highest_step = -1
         self.reached = False
         """Whether a step of its own schedule has begun."""
         self.has_ended = False
@@ -119,7 +120,10 @@ class Track:
             self.instruments.warm_up(self._demanded)
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self.demand is None)
-        self.first_step = step if self.first_step is None else self.first_step
+        if step > self.highest_step:
+            self.highest_step = step
+            if self.first_step is None:
+                self.first_step = step
         self.last_step = step
         if not is_busy:
             self._open_due(self._rule.at_step(step), None)
