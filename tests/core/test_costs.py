@@ -137,30 +137,36 @@ def test_a_length_that_was_given_is_named(plan):
 
     assert "a window of 1.0 s in which the tool has no pause" in " ".join(usual.split())
     assert "--window-s S" in usual
-    assert "actor  costly  rollout    100 ms     2.0 x  300 kB  500 ms\n" in said
+    assert "actor costly rollout 100 ms 2.0 x 300 kB 500 ms" in " ".join(said.split())
     assert "an upper bound, for a window of 100 ms" in said
     assert "--like RUN" in said
     assert "--window-s" not in said
 
 
 @pytest.mark.slow
-def test_a_run_that_recorded_the_tool_gives_its_own_figures_and_else_its_lengths(plan, earlier):
-    """Sizes and stops as they were; a phase that it did not record is as long as it was there."""
+def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
+    """Sizes and stops are what they were there, not estimated; and that is said."""
     (capture,) = rlprof.read(earlier).captures
     size = sum(artifact.size for artifact in capture.artifacts)
 
     said, _ = plan("--like", earlier)
-    more, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
 
     assert said.startswith(f"one window cost in {earlier}, by the median:\n")
     (row,) = (line.split() for line in said.splitlines() if line.startswith("actor"))
     assert row[:4] == ["actor", "costly", "rollout", "1"]
     assert f"  {size} B  " in said
     assert "upper bound" not in said
-    there, _, bound = more.partition("one window costs at most, measured on this host:\n")
+
+
+@pytest.mark.slow
+def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
+    """A phase that it had and did not record is as long as it was there; inner ones open none."""
+    said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
+
+    there, _, bound = said.partition("one window costs at most, measured on this host:\n")
     assert "rollout" in there
     assert "update" in bound
-    assert "inner" not in more  # it opens no window
+    assert "inner" not in said
     assert "recorded none of these" in " ".join(bound.split())
 
 

@@ -55,7 +55,7 @@ def advise(
 def capabilities() -> list[Advice]:
     """List what the installed SGLang can record, and by which way."""
     if sources_here() is None:
-        raise CaptureError("SGLang is not installed here; install it, or run doctor where it is")
+        raise CaptureError("SGLang is not installed here; install SGLang where the engine runs")
     inside = "any tool, any rank, exact iterations; launched by rlprof.launch"
     native = Advice("torch; by stage; its own merge", "way native")
     if is_version_2():

@@ -77,7 +77,7 @@ def capabilities() -> list[Advice]:
     """List what the installed vLLM can record, and by which way."""
     sources = sources_here()
     if sources is None:
-        raise CaptureError("vLLM is not installed here; install it, or run doctor where it is")
+        raise CaptureError("vLLM is not installed here; install vLLM where the engine runs")
     native = Advice("launched with profiler_config", "way native")
     if not has_known_profiler(sources):
         native = Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
