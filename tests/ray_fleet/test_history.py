@@ -74,7 +74,7 @@ def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spaw
                for (_, _, step), spans in phases(fleet).items()}  # fmt: skip
     fleet.close()
 
-    assert sources == {1: ["ray"], 2: [None], 3: ["ray"]}
+    assert sources == {1: ["ray"], 2: ["driver"], 3: ["ray"]}
     assert rlprof.read(fleet.run_dir).problems == ()
 
 

@@ -85,24 +85,32 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
 
 
 def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
-    """They are on their host's clock and give way to what the member wrote itself."""
+    """They are on their host's clock and give way to what the member wrote itself.
+
+    A phase that the driver entered on the member ends with the driver's and gives way to the calls.
+    """
     folder = Folder()
     driver = ten_steps(folder)
     members = [folder.process("actor", rank, world=2) for rank in range(2)]
     folder.span(members[0], "phase", "update_actor", (2.1, 2.3), 2)
+    for member in members:
+        folder.span(member, "phase", "update_actor", (3.1, 3.9), 3, source="driver")
     path = folder.write(tmp_path / "run", until=12)
     told = [
-        {"of": member, "kind": "phase", "name": "update_actor", "step": 2, "id": 1,
-         "w0": EPOCH_NS + 2_100_000_000, "w1": EPOCH_NS + end} for member, end in
-        zip(members, (2_900_000_000, 2_600_000_000), strict=True)
+        {"of": member, "kind": "phase", "name": "update_actor", "step": step, "id": 1,
+         "w0": EPOCH_NS + step * 10**9 + 100_000_000, "w1": EPOCH_NS + step * 10**9 + end}
+        for step in (2, 3)
+        for member, end in zip(members, (900_000_000, 600_000_000), strict=True)
     ]  # fmt: skip
     lines = "".join(json.dumps(one) + "\n" for one in told)
     (path / "spans" / f"+ray-{driver}.jsonl").write_text(lines)
 
-    (ranks,) = analyse(rlprof.read(path)).steps[1].ranks
+    steps = analyse(rlprof.read(path)).steps
 
-    assert (ranks.slowest, ranks.process) == (1, members[1])
-    assert (ranks.max_s, ranks.wait_s) == (pytest.approx(0.5), pytest.approx(0.3))
+    for step, slowest, max_s in ((2, 1, 0.5), (3, 0, 0.8)):
+        (ranks,) = steps[step - 1].ranks
+        assert (ranks.slowest, ranks.process) == (slowest, members[slowest])
+        assert (ranks.max_s, ranks.wait_s) == (pytest.approx(max_s), pytest.approx(0.3))
 
 
 @pytest.mark.parametrize(

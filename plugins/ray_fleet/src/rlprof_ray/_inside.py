@@ -12,6 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from rlprof.types import DRIVER
 from rlprof_ray._loop import on_loop, own_loop
 from rlprof_ray._messages import Answer
 
@@ -138,7 +139,7 @@ def push(actor: Any, run: str, name: str, step: int | None, key: int) -> None:  
     """Enter the phase *name* of *step*."""
     follower = _followers.get(run)
     if follower is not None:
-        follower.push(name, step, key)
+        follower.push(name, step, key, source=DRIVER)
 
 
 def pop(actor: Any, run: str, key: int) -> None:  # noqa: ARG001

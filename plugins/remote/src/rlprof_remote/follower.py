@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import rlprof
 from rlprof.config import check_config
-from rlprof.types import Led
+from rlprof.types import DRIVER, Led
 from rlprof_remote.leader import Pulse
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Follower:
                 self._window = None
                 return why
             for name in phases:
-                self.push(name)
+                self.push(name, source=DRIVER)
             return ""
 
     def end(self, window: Window, reason: str = "end") -> str:
@@ -102,12 +102,14 @@ class Follower:
                     stack.callback(scope.__exit__, None, None, None)
             return ""
 
-    def push(self, name: str, step: int | None = None, key: Any = None) -> None:
-        """Enter a phase that the leader calls *key*, in its *step*."""
+    def push(self, name: str, step: int | None = None, key: Any = None, source: str = "") -> None:
+        """Enter a phase that the leader calls *key*, in its *step*; note *source* with it."""
         session = self.session
         if step is not None and self._window is not None and not isinstance(session, rlprof.Off):
             session.go_to(step)
         scope: Any = session.phase(name)
+        if source:
+            scope.note("source", source)
         scope.__enter__()
         self._scopes[key] = scope
 

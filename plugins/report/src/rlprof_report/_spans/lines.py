@@ -26,6 +26,7 @@ _Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 class Attributes(msgspec.Struct, gc=False):
     """The attributes of a span that figures need; users may note any value under these names."""
 
+    source: Any = None
     trajectory: Any = None
     tokens: Any = None
     replica: Any = None

@@ -36,7 +36,8 @@ class Recorded:
     words: Words
     steps: np.ndarray
     phases: np.ndarray
-    """`nested` says of each whether it lies within another of its process."""
+    """`nested`: it lies within another of its process. `of_fleet`: calls, as its driver wrote them.
+    `by_driver`: the driver entered it on a member."""
     parts: np.ndarray
     """Trajectories and their parts; requests."""
     others: np.ndarray
@@ -138,18 +139,25 @@ def _fleet_row(
     step = NO_STEP if line.step is None else line.step
     name = words.number(line.name)
     return (
-        place, PHASE, name, start, end, step, line.occurrence, line.id, -1, 0, 0, -1, True, False
+        place, PHASE, name, start, end, step, line.occurrence, line.id, -1, 0, 0, -1,
+        True, False, False,
     )  # fmt: skip
 
 
 def _without_doubles(phases: np.ndarray) -> np.ndarray:
-    """Leave out a phase from a fleet's driver if the member wrote it itself."""
-    if not phases["of_fleet"].any():
+    """Keep the spans that say how long each member worked in a phase.
+
+    Its calls do, unless its code wrote the phase. A phase that the driver entered on it ends with
+    the driver's, so it counts only where no calls are known.
+    """
+    calls, by_driver = phases["of_fleet"], phases["by_driver"]
+    if not calls.any():
         return phases
     keys = ["process", "step", "name", "occurrence"]
-    own = set(phases[~phases["of_fleet"]][keys].tolist())
-    kept = [not of or key not in own for of, key in zip(
-        phases["of_fleet"].tolist(), phases[keys].tolist(), strict=True
-    )]  # fmt: skip
-    chosen: np.ndarray = phases[np.array(kept, dtype=bool)]
+    own = set(phases[~calls & ~by_driver][keys].tolist())
+    known = set(phases[calls][["step", "name"]].tolist())
+    kept = np.ones(len(phases), dtype=bool)
+    kept[calls] = [key not in own for key in phases[calls][keys].tolist()]
+    kept[by_driver] = [key not in known for key in phases[by_driver][["step", "name"]].tolist()]
+    chosen: np.ndarray = phases[kept]
     return chosen

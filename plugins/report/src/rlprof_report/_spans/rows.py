@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlprof.types import DRIVER
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,6 +24,7 @@ SCOPE = np.dtype([
     ("process", "i4"), ("kind", "i1"), ("name", "i4"), ("start", "i8"), ("end", "i8"),
     ("step", "i8"), ("occurrence", "i8"), ("id", "i8"), ("parent", "i8"), ("thread", "i8"),
     ("tokens", "i8"), ("version", "i4"), ("of_fleet", "?"), ("nested", "?"),
+    ("by_driver", "?"),
 ])  # fmt: skip
 PART = np.dtype([
     ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
@@ -98,13 +101,14 @@ class Rows:
             noted = line.attributes
             end = max(line.t0, line.t1)
             if line.kind != "span":
-                tokens, version = 0, NOTHING
+                tokens, version, by_driver = 0, NOTHING, False
                 if noted is not None:
+                    by_driver = noted.source == DRIVER
                     tokens, version = _count(noted.tokens), number(noted.version)
                 scopes.append((
                     process, line.kind == "phase", number(line.name), line.t0, end, step,
                     line.occurrence, line.id, -1 if line.parent is None else line.parent,
-                    line.thread & 0x7FFF_FFFF_FFFF_FFFF, tokens, version, False, False,
+                    line.thread & 0x7FFF_FFFF_FFFF_FFFF, tokens, version, False, False, by_driver,
                 ))  # fmt: skip
             elif noted is not None and (noted.trajectory is not None or line.name == "request"):
                 parts.append((
