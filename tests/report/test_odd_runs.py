@@ -26,19 +26,20 @@ def ten_steps(folder, *, role="driver", rank=0, late=None, phase="update_actor")
     return stem
 
 
-def test_steps_that_recording_touches_are_left_out(tmp_path):
-    """The step of a window is recorded; the next one, into which the stop reaches, is touched."""
+@cases("stop_s, cost_s, in_all_s", (0.8, 0.4, 1.0), (0.3, 0.3, 0.5))
+def test_steps_that_recording_touches_are_left_out(stop_s, cost_s, in_all_s, tmp_path):
+    """The step of a window is recorded; the next one is touched, even if all the stop is in it."""
     folder = Folder()
     driver = ten_steps(folder)
-    folder.capture(driver, 3, "update_actor", (3.0, 3.2, 4.4), stop_s=0.8)
+    folder.capture(driver, 3, "update_actor", (3.0, 3.2, 4.4), stop_s=stop_s)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
 
     found = {one.step: one.state for one in analysis.steps}
     assert [found[step] for step in (2, 3, 4, 5)] == ["clean", "recorded", "touched", "clean"]
     assert analysis.clean.left_out == {"warm-up": (1,), "recorded": (3,), "touched": (4,)}
-    assert analysis.steps[3].cost_s == pytest.approx(0.4)
-    assert analysis.cost_s == pytest.approx(1.0)
+    assert analysis.steps[3].cost_s == pytest.approx(cost_s)
+    assert analysis.cost_s == pytest.approx(in_all_s)
     assert [one.what for one in analysis.touches] == ["start", "stop"]
 
 
@@ -52,7 +53,7 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
     steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).steps
 
     found = [one.state for one in steps if one.step in (4, 5, 6, 7)]
-    assert found == ["clean", "recorded", "recorded", "clean"]
+    assert found == ["clean", "touched", "recorded", "clean"]
 
 
 @pytest.mark.parametrize("phase", ["update_actor", "weight_sync"])

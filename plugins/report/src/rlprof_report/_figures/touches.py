@@ -11,6 +11,7 @@ from rlprof_report.values import Touch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
@@ -23,6 +24,8 @@ class Recording:
     """One window of one target by the clock of the run, ns, with what opening and closing took."""
 
     process: str
+    steps: range
+    """The trainer's numbers."""
     start: int
     end: int
     """When the stop began, if there was one."""
@@ -71,7 +74,8 @@ def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
         for what, one, other in spans
         if other > one
     )
-    return Recording(capture.process, start, max(start, end), touches)
+    steps = range(capture.window.start_step, capture.window.end_step)
+    return Recording(capture.process, steps, start, max(start, end), touches)
 
 
 @attrs.frozen(eq=False)
@@ -102,7 +106,6 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
     numbers = {process.name: number for number, process in enumerate(recorded.processes)}
     for one in recordings:
         own = slice(*edges[numbers[one.process] :][:2])
-        open_in |= _during(timeline, one.start, one.end)
         for touch, start, end in one.touches:
             if touch.what == "export" and one.process != leader:
                 continue
@@ -113,11 +116,27 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
                 if touch.what != "export" and place in by_time:
                     bounds = int(timeline.starts[place]), int(timeline.ends[place])
                     costs.setdefault(place, []).append((max(start, bounds[0]), min(end, bounds[1])))
+        open_in |= _recorded(one, timeline, touches.keys())
     return Touched(
         frozenset(open_in),
         {place: tuple(found) for place, found in touches.items()},
         {place: tuple(found) for place, found in costs.items()},
     )
+
+
+def _recorded(one: Recording, timeline: Timeline, touched: AbstractSet[int]) -> set[int]:
+    """Return the steps in which the window was open, less those that its start or stop touches.
+
+    Members of a fleet may close a window when their driver is already in the next step.
+    """
+    inside = _during(timeline, one.start, one.end)
+    own = {place for place in inside if int(timeline.numbers[place]) in one.steps}
+    edges = {
+        place
+        for place in (inside - own) & touched
+        if (timeline.starts[place] < one.start) != (one.end < timeline.ends[place])
+    }
+    return inside - edges if own else inside
 
 
 def _during(timeline: Timeline, start: int, end: int) -> set[int]:
