@@ -1,10 +1,11 @@
 """Whether the tests notice a wrong operator in a plugin: flip some, one at a time, and run them.
 
-`.envs/test/bin/python bench/mutants.py [--count 60] [--seed 1] [--only NAME,…]`: the fast tests of
-each plugin run once under coverage. Of the operators on the lines that they reach, *count* are
-drawn at random, over all plugins alike. Each is flipped in a copy of the checkout, and the tests of
-its plugin run until the first failure, the fast ones first. A mutant that fails no test is printed
-with its line: it is a gap in the tests, or changes nothing.
+`.envs/test/bin/python bench/mutants.py [--count 60] [--seed 1] [--only NAME,…]`: the tests of each
+plugin run once under coverage, those of the fleet with the processes that they start. Of the
+operators on the lines that they reach, *count* are drawn at random, over all plugins alike. Each is
+flipped in a copy of the checkout, and the tests of its plugin run until the first failure, the fast
+ones first. A mutant that fails no test is printed with its line: it is a gap in the tests, or
+changes nothing.
 """
 
 from __future__ import annotations
@@ -40,6 +41,19 @@ _TIMEOUT_S = 600
 _MARKS = "not slow", "slow"
 _NO_TESTS = 5
 _times = count(1)
+_COVERED = """
+import os
+if "COVERAGE_PROCESS_CONFIG" in os.environ:  # set by `patch = subprocess`
+    import threading, time
+    import coverage
+    seen = coverage.process_startup()
+    def save():
+        while True:  # Ray kills its workers, so that nothing runs at their end
+            time.sleep(1)
+            seen.save()
+    threading.Thread(target=save, daemon=True).start()
+"""
+"""A `sitecustomize`: much of the fleet runs in Ray's workers and in drivers of their own."""
 _FLIPS: dict[type[ast.AST], str] = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">",
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in", ast.And: "or",
@@ -87,17 +101,22 @@ def main() -> int:
 
 def _reached(copy: Path, plugin: str) -> list[Mutant]:
     """List the operators on lines of *plugin* that its tests reach."""
-    source, data = copy / "plugins" / plugin / "src", copy / f"{plugin}.coverage"
-    for which in _MARKS:  # tests of a fleet are slow, all of them
-        if _test(copy, plugin, "-m", which, cover=(source, data)) != _NO_TESTS:
-            break
     import coverage
 
-    seen = coverage.CoverageData(str(data))
-    seen.read()
+    source, data = copy / "plugins" / plugin / "src", copy / ".covered" / plugin
+    data.mkdir(parents=True)
+    config = data / "coveragerc"
+    patch = "subprocess" if plugin == "ray_fleet" else ""  # others test what processes import
+    config.write_text(
+        f"[run]\nsource = {source}\ndata_file = {data / 'seen'}\nparallel = true\npatch = {patch}\n"
+    )
+    (data / "sitecustomize.py").write_text(_COVERED)
+    _test(copy, plugin, cover=config)
+    seen = coverage.Coverage(config_file=str(config))
+    seen.combine()
     found = []
     for file in sorted(source.rglob("*.py")):
-        lines = set(seen.lines(str(file)) or ())
+        lines = set(seen.get_data().lines(str(file)) or ())
         found += [one for one in _operators(plugin, file) if one.line in lines]
     print(f"  {plugin}: {len(found)} operators on lines that its tests reach", flush=True)
     return found
@@ -179,22 +198,21 @@ def _put(file: Path, text: bytes) -> None:
     os.utime(file, (later, later))
 
 
-def _test(copy: Path, plugin: str, *more: str, cover: tuple[Path, Path] | None = None) -> int:
+def _test(copy: Path, plugin: str, *more: str, cover: Path | None = None) -> int:
     """Run tests of *plugin*; return the exit status, 1 if they hang."""
     sources = [copy / "core/src", *sorted(copy.glob("plugins/*/src")), copy]
-    path = os.pathsep.join([*map(str, sources), os.environ.get("PYTHONPATH", "")])
-    env = os.environ | {"PYTHONPATH": path}
     run = ["-m", "pytest", "-q", *more, *TESTS[plugin]]
     if cover is not None:
-        env |= {"COVERAGE_FILE": str(cover[1])}
-        run = ["-m", "coverage", "run", f"--source={cover[0]}", *run]
+        sources.append(cover.parent)
+        run = ["-m", "coverage", "run", f"--rcfile={cover}", *run]
+    path = os.pathsep.join(map(str, sources))  # an empty entry would be the current folder
+    env, run = os.environ | {"PYTHONPATH": path}, [sys.executable, *run]
+    most = _TIMEOUT_S if cover is None else None
     try:
-        done = subprocess.run(
-            [sys.executable, *run], cwd=copy, env=env, capture_output=True, timeout=_TIMEOUT_S
-        )
+        done = subprocess.run(run, cwd=copy, env=env, capture_output=True, timeout=most)
     except subprocess.TimeoutExpired:
         return 1
-    if cover is not None and done.returncode not in (0, _NO_TESTS):
+    if cover is not None and done.returncode != 0:
         said = (done.stdout + done.stderr).decode()[-2000:]
         raise SystemExit(f"the tests of {plugin} fail as they are:\n{said}")
     return done.returncode
