@@ -31,15 +31,13 @@ TIDS = st.sampled_from([0, 7, 4242, 7654321, 140_234_567_890, -1, "Trace"])
 def an_event(draw: Any) -> dict[str, Any]:
     """Draw an event as Kineto writes them, times in ns."""
     phase = draw(st.sampled_from("XXXXsfi"))
-    named = {"cat": draw(TEXT), "s": "t", "name": draw(TEXT)}
+    named = {"cat": draw(TEXT), **({"s": "t"} if phase == "i" else {}), "name": draw(TEXT)}
     event = {"ph": phase, "pid": draw(PIDS), "tid": draw(TIDS), "ts": draw(st.integers(0, 10**16))}
     if phase in "sf":
-        del named["s"]
         event = {"ph": phase, "id": draw(st.integers(0, 2**32)), **event, **named}
     else:
         event = {"ph": phase, **named, **event}
     if phase == "X":
-        del event["s"]
         event["dur"] = draw(st.integers(0, 10**12))
     if phase == "f":
         event["bp"] = "e"
@@ -100,6 +98,8 @@ def test_kinetos_layouts_are_moved_as_if_each_event_were_decoded(layout) -> None
         ]
         if n % 100 == 0:
             events += [{"ph": "X", **name, **at, "pid": "Spans", "dur": 1}, {"ph": "C", **at}]
+    many = *(f"op{n}" for n in range(300)), "barrier"  # more than are told apart, of one layout
+    events += [{"ph": "X", "cat": "cpu_op", "name": one, **at, "dur": 1} for one in many]
     batch = ",".join(map(LAYOUTS[layout], events)).encode()
     places = [Place(123_456_789, Tracks("", 100_000, 1), PREFIX) for _ in range(2)]
 
