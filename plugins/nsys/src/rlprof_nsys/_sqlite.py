@@ -59,15 +59,15 @@ class Tables:
         return self._columns[table]
 
     def condition(self, table: str) -> str:
-        """Return the share as an SQL condition on *table*; empty: no condition is needed."""
+        """Return the share as an SQL condition on *table*; empty: its rows are of no process."""
         share, columns = self._share, self.columns(table)
         whose = next((name for name in ("globalTid", "globalPid") if name in columns), "")
+        if not whose:
+            return ""
         pid = f"({whose} >> {PID_SHIFT} & {THREAD})"
-        if whose and share.only is not None:
+        if share.only is not None:
             return f"{pid} = {share.only}"
-        if whose and share.without:
-            return f"{pid} NOT IN ({', '.join(map(str, share.without))})"
-        return ""
+        return f"{pid} NOT IN ({', '.join(map(str, share.without))})"
 
     def events(self, table: str, *columns: str, where: str = "") -> Iterator[tuple[Any, ...]]:
         """Yield the rows that overlap the session, the earliest first.
