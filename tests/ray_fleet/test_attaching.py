@@ -14,6 +14,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from rlprof_ray._calls import Call
+from rlprof_ray._connect import _send_token
 from rlprof_ray._member import aside
 from rlprof_ray.attaching import command, edges
 from rlprof_ray.attaching.actors import Actor
@@ -129,6 +130,16 @@ def test_the_token_of_a_cluster_is_sent(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert [one["role"] for one in json.loads(done.stdout)["actors"]] == ["actor"]
+
+
+@pytest.mark.parametrize(("kept", "mode"), [("none", None), (".", "token")])
+def test_without_a_token_ray_keeps_its_mode(kept, mode, tmp_path, monkeypatch):
+    """In the mode `token` it would refuse to start without one."""
+    monkeypatch.setattr(os, "environ", {"RAY_AUTH_TOKEN_PATH": str(tmp_path / kept)})
+
+    _send_token()
+
+    assert os.environ.get("RAY_AUTH_MODE") == mode
 
 
 def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
@@ -307,12 +318,12 @@ def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
 
 # failures.md: fleets-meet
 def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
-    """The error names the run, which can be asked instead."""
-    actor = spawn(Learner)
+    """The error names the run, which can be asked instead; there is none in another job."""
+    actor, argv = spawn(Learner), ["attach", "--actors", "^Learner$", "--tool", "stacks", "--yes"]
 
     with attached(config(), actor=[actor]) as fleet:
-        code = main(["attach", "--actors", "^Learner$", "--tool", "stacks", "--yes"])
+        codes = main(argv), main([*argv, "--job", "ab"])
 
-    assert code == 1
-    assert f"rlprof capture {fleet.run_dir}" in capsys.readouterr().err
+    assert codes == (1, 1)
+    assert capsys.readouterr().err.count(f"rlprof capture {fleet.run_dir}") == 1
     assert rows(fleet) == []
