@@ -85,12 +85,14 @@ def test_traces_are_moved_side_by_side_where_it_pays(
     assert begun == (["there"] if is_parallel else ["here"] * 2)
 
 
-@pytest.mark.parametrize(("line", "is_known"), [("\n  ", True), ("\n\t ", False)])
+@pytest.mark.parametrize("line", ["\n  ", "\n\t "])
 @pytest.mark.parametrize("end", ["{", "}"])
-def test_only_the_lines_of_kineto_are_moved_in_place(end, line, is_known):
-    """Others are decoded, event by event."""
+@pytest.mark.parametrize("far_ns", [0, 10**19])
+def test_only_the_lines_of_kineto_are_moved_in_place(far_ns, end, line):
+    """Others are decoded, event by event, as are those that move by more than 64 bits."""
     event = {"ph": "X", "cat": "op", "name": "a", **AT, "ts": 5, "dur": 1}
     batch = ",".join([kineto(event)] * 2).replace(f"\n  {end}", f"{line}{end}", 1)
-    place = Place(0, Tracks("", 100_000, 1), 123_456)
+    place = Place(far_ns, Tracks("", 100_000, 1), 123_456)
 
-    assert (moved_in_place(batch.encode(), place) is not None) is is_known
+    is_moved = moved_in_place(batch.encode(), place) is not None
+    assert is_moved is (line == "\n  " and not far_ns)
