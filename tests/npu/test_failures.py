@@ -75,11 +75,11 @@ def test_an_old_release_is_asked_what_it_knows(library, home):
     """Fields are found by signature: mstx becomes msprof_tx, and what is not there is said."""
     library.be_old()
 
-    _, recording = home.start(
-        NpuOptions(sys_io=True, host_sys=("cpu",), mstx_domain_exclude=("a",))
-    )
+    options = {"sys_io": True, "host_sys": ("cpu",), "mstx_domain_exclude": ("a",)}
+    _, recording = home.start(NpuOptions(contents=("npu", "cpu", "memory"), **options))
 
     (profile,) = library.profiles
+    assert {name for name, value in profile.given.items() if value is True} == {"profile_memory"}
     assert profile.given["experimental_config"].msprof_tx is True
     assert sorted(recording.unsupported) == ["host_sys", "mstx_domain_exclude", "sys_io"]
 
