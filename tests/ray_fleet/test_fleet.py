@@ -44,6 +44,15 @@ def test_every_chosen_step_is_recorded_on_every_actor(spawn, config, trained, ki
     assert [process.state for process in run.processes] == ["ended"] * 3
 
 
+def test_the_environment_names_a_config_as_for_a_session(monkeypatch):
+    """Without one, `Fleet()` is off."""
+    assert not rlprof_ray.Fleet().session.run_dir
+    monkeypatch.setenv("RLPROF_CONFIG", "gone.yaml")
+
+    with pytest.raises(rlprof.ConfigError, match=r"gone\.yaml"):
+        rlprof_ray.Fleet()
+
+
 def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config):
     """On an ordered actor, start and stop stand in the queue where the driver said so."""
     actor = spawn(Trainer)
