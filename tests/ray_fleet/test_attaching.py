@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +22,7 @@ from rlprof_ray.attaching.actors import Actor
 from rlprof_ray.attaching.found import Member
 from rlprof_ray.attaching.frameworks import Kind
 from rlprof_ray.attaching.look import look_at
-from rlprof_ray.attaching.record import _numbers
+from rlprof_ray.attaching.record import _numbers, _wait_for_exports
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
 from tests.ray_fleet.conftest import attached, rows
@@ -175,6 +176,17 @@ def test_steps_that_end_between_two_looks_keep_their_numbers(monkeypatch):
 
     assert len(said) == 1
     assert "1 to 2" in said[0]
+
+
+def test_exports_are_waited_for_before_the_actors_are_let_go(monkeypatch):
+    """A session that is closed earlier delays training."""
+    states, said = iter(["exporting", "whole"]), []
+    read = lambda _: SimpleNamespace(captures=[SimpleNamespace(state=next(states))])  # noqa: E731
+    monkeypatch.setattr(rlprof, "read", read)
+
+    _wait_for_exports("", said.append)
+
+    assert (len(said), [*states]) == (1, [])
 
 
 # failures.md: driver-ended
