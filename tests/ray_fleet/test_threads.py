@@ -5,10 +5,14 @@ import gzip
 import json
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 import rlprof
+from rlprof import Target, Window
+from rlprof_ray._crew import Crew
+from rlprof_ray._messages import Answer
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ACTOR, attached, own_spans, rows
 from tests.ray_fleet.faults import bare
@@ -86,6 +90,20 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
     assert any("not answered within start_timeout_s" in note for note in first.notes)
     assert any("it was busy" in note for note in first.notes)
     assert second.state == "whole"
+
+
+def test_the_time_that_a_tool_takes_to_start_is_not_late():
+    """What counts is when the actor came to it, by the clock of the driver."""
+    told = []
+    session = SimpleNamespace(write=lambda *_, seconds, **__: told.append(seconds))
+    member = SimpleNamespace(offset_ns=5 * 10**9, target=Target("actor", 0))
+    ask = SimpleNamespace(window=Window(1, 2), member=member, what="start", sent_ns=10**9)
+
+    for took_s in (2.0, 1.0):
+        answer = Answer("", 8 * 10**9, took_s)
+        Crew._say_if_late(SimpleNamespace(tools=["a"], session=session), ask, answer)
+
+    assert told == [1.0]
 
 
 ROLES = {"actor": ACTOR, "agent": {"ranks": "all", "tool": []}}
