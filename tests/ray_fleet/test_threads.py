@@ -96,12 +96,12 @@ def test_the_time_that_a_tool_takes_to_start_is_not_late():
     """What counts is when the actor came to it, by the clock of the driver."""
     told = []
     session = SimpleNamespace(write=lambda *_, seconds, **__: told.append(seconds))
+    crew = SimpleNamespace(tools=["a"], session=session)
     member = SimpleNamespace(offset_ns=5 * 10**9, target=Target("actor", 0))
     ask = SimpleNamespace(window=Window(1, 2), member=member, what="start", sent_ns=10**9)
 
     for took_s in (2.0, 1.0):
-        answer = Answer("", 8 * 10**9, took_s)
-        Crew._say_if_late(SimpleNamespace(tools=["a"], session=session), ask, answer)
+        Crew._say_if_late(crew, ask, Answer("", 8 * 10**9, took_s))
 
     assert told == [1.0]
 
