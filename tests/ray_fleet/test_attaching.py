@@ -245,6 +245,9 @@ def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_ther
     assert codes == [1, 1]
     assert "no actor matches Learnr; the live actors are: " in err
     assert "has no method updat" in err
+    with pytest.raises(SystemExit):
+        main(["attach", "--actors", "("])
+    assert "is no regular expression" in capsys.readouterr().err
 
 
 def unseen(actor):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,18 +62,26 @@ class _Group(argparse.Action):
         args.kinds = kinds
 
 
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as exc:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {exc}") from None
+    return text
+
+
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--address": {"default": "auto", "metavar": "ADDRESS",
                   "help": "the cluster (default: %(default)s)"},
     "--job": {"metavar": "ID", "help": "the job, if several are live"},
-    "--actors": {"action": _Group, "metavar": "REGEX",
+    "--actors": {"action": _Group, "type": _pattern, "metavar": "REGEX",
                  "help": "actors of other classes, by name or class; may be repeated"},
     "--role": {"action": _Group, "metavar": "ROLE",
                "help": "the role of these actors (default: actor)"},
     "--engine": {"action": _Group, "metavar": "ATTRIBUTE",
                  "help": "the attribute of these actors that holds their engine (vLLM or SGLang)"},
-    "--ends-step": {"metavar": "METHOD", "help": "the method of the trainers that ends a step when "
-                    "it returns (a regular expression)"},
+    "--ends-step": {"type": _pattern, "metavar": "METHOD", "help": "the method of the trainers "
+                    "that ends a step when it returns (a regular expression)"},
     "--steps": {"type": int, "metavar": "N",
                 "help": "how many steps (default: 1; 6 with --tool none)"},
     "--rank": {"default": "all", "metavar": "RANKS",

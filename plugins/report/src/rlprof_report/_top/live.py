@@ -210,12 +210,13 @@ class Live:
             return
         member, is_phase = self.members[stem], line["kind"] == "phase"
         seconds, end_ns = (line["t1"] - line["t0"]) / 1e9, line["t1"] + member.offset_ns
-        trajectory = (line.get("attributes") or {}).get("trajectory")
+        noted = line.get("attributes") or {}
+        trajectory = noted.get("trajectory")
         if trajectory is not None:
             id_ = str(trajectory)
             _, has_ended = self.trajectories.get(id_, (0, False))
             self.trajectories[id_] = end_ns, has_ended or line["name"] == "trajectory"
-        if is_phase:
+        if is_phase and noted.get("source") != DRIVER:  # that lasts as long as the driver's own
             self._rank(member, line, seconds, end_ns)
         number = line.get("step")
         if not isinstance(number, int) or not self._leads(member, line["kind"]):
