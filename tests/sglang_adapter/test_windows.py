@@ -65,6 +65,17 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
     one.assert_told("sglang", asked, "start_profile", "its schedulers cannot")
 
 
+def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
+    """Each scheduler leaves a trace, and says how many steps it ran."""
+    one = driven(engine(tp=2), way="native", profiler_dir=str(tmp_path / "traces"))
+
+    found = one.record(lambda: driven.handle.generate("jest"))
+
+    assert (found.notes["ran"], found.notes["whys"], found.notes["lost"]) == ({"0": 4}, [], "")
+    assert len(list((one.folder / FILES).iterdir())) == 2
+    assert list((tmp_path / "traces").iterdir()) == []
+
+
 # failures.md: sglang-refused
 @cases(
     "hook, exc, why, later",

@@ -13,7 +13,7 @@ from rlprof_vllm import Vllm, _vllm, inside
 from rlprof_vllm._facts import Facts
 from rlprof_vllm._options import VllmOptions
 from tests.cases import cases
-from tests.engine_parts.lab import Driven
+from tests.engine_parts.lab import Driven, orders
 from tests.vllm_adapter.generations import Worker, engine
 
 STEP = "execute_context_?(?)_generation_?(?)"
@@ -50,6 +50,16 @@ def test_each_worker_records_the_steps_asked_for(driven):
     assert (found.notes["way"], found.notes["facts"]["tp"]) == ("worker", 2)
     told = {name: (it.status, it.note) for name, it in found.made.items()}
     assert told == {"_requests.trace.json.gz": ("whole", ""), "_vllm.json": ("whole", "")}
+
+
+def test_only_chosen_ranks_record(driven):
+    """Another worker says that it was not chosen, which is no failure."""
+    one = driven(workers=orders(ranks=(4, 5), chosen=(5,)))
+
+    found = one.record(lambda: driven.handle.generate("jest"))
+
+    assert found.said.applied == {"way": "worker", "workers": [1]}
+    assert (list(one.followers), found.made["_vllm.json"].status) == ([1], "whole")
 
 
 def test_what_goes_wrong_in_a_window_is_said(driven):

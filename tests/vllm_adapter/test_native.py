@@ -269,7 +269,7 @@ def test_our_code_is_in_all_workers_or_in_none(found, has_it):
 
 
 def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch, tmp_path):
-    """The first call would bind an engine without a loop to ours, which ends with the call."""
+    """The first call would bind one without a loop to ours, which ends; an LLM needs none."""
     monkeypatch.setattr("rlprof_vllm.inside.installed", True)
     handle, early = (engine("vllm==0.33.0", directory=tmp_path) for _ in range(2))
     early.output_handler = None
@@ -281,3 +281,10 @@ def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch,
     assert handle.calls == early.calls == []
     (said,) = driven.errors("start")
     assert said.startswith("vllm: the engine has no event loop yet")
+    assert not reach(engine("vllm==0.33.0", "LLM"), "").is_unborn
+
+    async def with_a_task():
+        early.output_handler = asyncio.current_task()
+        return reach(early, "").loop is asyncio.get_running_loop()
+
+    assert asyncio.run(with_a_task())
