@@ -137,18 +137,24 @@ def test_a_leader_that_is_overtaken_joins_the_faster_one(at_once, monkeypatch):
     assert (found.attempt, owner_of(found)["role"]) == (1, "critic")
 
 
-def test_a_full_disk_leaves_no_header(at_once, runs, monkeypatch):
-    """Where run.json cannot be written whole, nothing is left of it."""
+def test_a_file_system_without_room_leaves_no_header_and_one_without_links_one(
+    at_once, runs, monkeypatch
+):
+    """What cannot be written whole is not there; without links it is made exclusively, and once."""
+    refusal = OSError(errno.ENOSPC, "No space left on device")
 
-    def refuse(*paths):
-        raise OSError(28, "No space left on device")
+    def refuse(source, target):
+        raise refusal
 
-    with monkeypatch.context() as patch, pytest.raises(RunError, match="cannot be made: No space"):
-        patch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(RunError, match="cannot be made: No space"):
         at_once(LEADER)
-
     assert list((runs / "a-run").iterdir()) == []
-    assert at_once(LEADER).attempt == 1
+    refusal = OSError(errno.EPERM, "no links here")
+    found = [at_once(LEADER), at_once(CRITIC)]
+
+    assert found == [found[0]] * 2
+    assert (found[0].attempt, owner_of(found[0])["role"]) == (1, "actor")
 
 
 @cases("env", NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {})
@@ -340,20 +346,6 @@ def test_leaders_of_one_moment_share_an_attempt_unless_they_are_in_one_place(rac
 
     assert sorted(folder.attempt for folder in alone) == [1, 2, 3, 4]
     assert [[RunFolder(runs / name / "attempt_2", name, 2)] * 4 for name in names] == found
-
-
-def test_a_file_system_without_hard_links_will_do(at_once, monkeypatch):
-    """Where links are refused run.json is made exclusively, and only once."""
-
-    def refuse(source, target):
-        raise OSError(errno.EPERM, "no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-
-    found = [at_once(LEADER), at_once(CRITIC)]
-
-    assert found == [found[0]] * 2
-    assert (found[0].attempt, owner_of(found[0])["role"]) == (1, "actor")
 
 
 @pytest.mark.slow

@@ -231,33 +231,25 @@ def everything(folder):
 
 # failures.md: left-alone
 def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
-    """A manifest that names another place imports nothing from there, and deletes nothing."""
+    """One that others may write to, or elsewhere: nothing is imported from there, nor deleted."""
     path, scratch = kept
-    other = tmp_path / "elsewhere"
+    other, home = tmp_path / "elsewhere", tmp_path / "scratch" / f"rlprof-{os.getuid()}"
     shutil.copytree(scratch, other)
     (other / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     noted = json.loads((other / "capture.json").read_bytes())
     (other / "capture.json").write_text(json.dumps(noted | {"plugin": "evil:Evil", "options": {}}))
     before = everything(other)
-    edit(path, scratch=str(other))
 
+    home.chmod(0o777)
+    open_to_all = salvaged(path, capsys)
+    home.chmod(0o700)
+    edit(path, scratch=str(other))
     said = salvaged(path, capsys)
 
+    assert open_to_all.startswith(f"others may write to {home}, ")
     assert said == f"{other} is not the folder for raw data of this window; left alone"
     assert everything(other) == before
     assert not (tmp_path / "ran").exists()
-
-
-# failures.md: left-alone
-def test_a_folder_others_may_write_to_is_left_alone(kept, tmp_path, capsys):
-    """What lies there says which code is run."""
-    path, _ = kept
-    home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
-    home.chmod(0o777)
-
-    said = salvaged(path, capsys)
-
-    assert said.startswith(f"others may write to {home}, ")
 
 
 # failures.md: left-alone, salvage-tried

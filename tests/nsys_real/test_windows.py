@@ -54,10 +54,7 @@ def test_each_window_is_a_whole_report(nsys, tmp_path, monkeypatch, alone, optio
 
 # failures.md: nsys-quiet
 def test_nsys_and_rlprof_are_quiet(nsys, tmp_path):
-    """No Python file of the folder that training runs in is run, even if `run_dir` is relative.
-
-    And a report has no process but the program: no export of rlprof, nothing of the launcher.
-    """
+    """No Python file of the folder of training is run; a report has no process but training."""
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     for name in ("train", "nvtx_sum"):

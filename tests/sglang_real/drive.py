@@ -128,18 +128,14 @@ def _arguments(launch, more):
     small = SMALL if "dp_size" in more else one_replica()
     given = {"model_path": ARGUMENTS["model"], **small}
     given |= (launch.engine_args if launch is not None else {}) | more
-    ranks = _bound_ranks(given)
+    ranks = given.get("tp_size", 1)
+    if _version() > (0, 5, 18):  # which wants cores named for all ranks, not for those of TP alone
+        ranks *= given.get("dp_size", 1)
     if ranks > 1:  # as many ranks as sockets is all it would do unasked
         cores = sorted(os.sched_getaffinity(0))
         chosen = (str(cores[rank % len(cores)]) for rank in range(ranks))
         os.environ["SGLANG_CPU_OMP_THREADS_BIND"] = "|".join(chosen)
     return given
-
-
-def _bound_ranks(given):
-    """Return for how many ranks SGLang wants cores named: until 0.5.18 for those of TP alone."""
-    ranks = given.get("tp_size", 1)
-    return ranks if _version() <= (0, 5, 18) else ranks * given.get("dp_size", 1)
 
 
 def _version():
