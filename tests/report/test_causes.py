@@ -134,18 +134,6 @@ def test_a_rank_that_dawdles_between_its_phases_is_blamed(second, does_change, t
     assert [(one.cause, one.seconds) for one in others] == syncs
 
 
-def test_what_a_rank_waits_in_no_phase_for_a_late_one_is_no_gap(tmp_path):
-    """The barrier at the end of a step is in no phase; the late rank is the cause."""
-    folder = Folder({"tool": "none", "roles": {"trainer": {}}})
-    for rank in range(2):
-        stem = folder.process("trainer", rank, world=2)
-        for step in range(1, 9):
-            phases = {"forward": (step, step + 0.3 + 0.4 * rank)}
-            folder.whole_step(stem, step, phases, (step, step + 0.7))
-
-    assert causes(folder.write(tmp_path / "run", until=9)) == ["straggler"]
-
-
 def test_data_that_all_ranks_load_is_found_in_each_step(tmp_path):
     """However little one of them is slower, and whichever it is."""
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})

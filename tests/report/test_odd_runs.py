@@ -406,22 +406,24 @@ def test_a_gap_of_what_attach_watched_is_the_drivers(tmp_path):
     assert gap.where == ("the driver between its calls",)
 
 
-@cases("slow, logs", (2, 0.0), (2, 0.15), (0, 0.0))
-def test_ranks_that_meet_outside_of_phases_wait_for_the_slow_one(slow, logs, tmp_path):
-    """What they wait for a rank that is slow in a phase is no gap; the path goes through it."""
+@cases("slow, logs, last", (2, 0.0, "opt"), (2, 0.15, "opt"), (0, 0.0, "opt"), (2, 0.0, ""))
+def test_ranks_that_meet_outside_of_phases_wait_for_the_slow_one(slow, logs, last, tmp_path):
+    """Before a phase or the end of a step, a wait is no gap; the path goes through that rank."""
     folder = Folder()
     for rank in range(3):
         stem = folder.process("actor", rank, world=3)
         for step in range(1, 9):
             at = step + (logs if rank == 0 else 0)
             update = (at + 0.2, at + 0.3 + 0.3 * (rank == slow))
-            phases = {"rollout": (at, at + 0.2), "update": update, "opt": (step + 0.6, step + 1)}
-            folder.whole_step(stem, step, phases, (step, step + 1))
+            phases = {"rollout": (at, at + 0.2), "update": update}
+            phases |= {last: (step + 0.6, step + 1)} if last else {}
+            folder.whole_step(stem, step, phases, (step, step + (1 if last else 0.6)))
 
     told = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
 
     step = told.steps[4]
-    assert told.findings[0].title.startswith(f"All wait 0.30 s for actor {slow}, the slowest in up")
+    (finding,) = told.findings
+    assert finding.title.startswith(f"All wait 0.30 s for actor {slow}, the slowest in update")
     assert ("update", f"actor {slow}") in {(part.what, part.where) for part in step.path}
     assert {one.name: one.leader for one in step.frontier}["update"] == slow
     assert "gaps" not in {one.what for one in step.helps if one.seconds > 0.01}
