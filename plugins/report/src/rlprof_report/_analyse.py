@@ -38,6 +38,8 @@ from rlprof_report.values import Analysis, Clean, Stage, Step
 from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlprof import Run
     from rlprof_report._figures.others import Others
     from rlprof_report._figures.phases import Piece
@@ -85,10 +87,7 @@ def analyse(
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
-    notes = [*notes_of(run, ends), *recorded.problems]
-    times = 0 if step is None else int((timeline.numbers == step).sum())
-    if times > 1:
-        notes.insert(0, f"Step {step} comes {times} times in this run; this is the last of them.")
+    notes = [*_repeats(timeline, step), *notes_of(run, ends), *recorded.problems]
     if len(counted) < len(steps):
         notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:
@@ -125,6 +124,16 @@ def analyse(
     told = conclude(analysis, run, facts, silent, lost, step=step)
     told = _with_devices(told, run, most_json_bytes, rules)
     return attrs.evolve(told, notes=(*told.notes, *met_of(told, run, step=step)))
+
+
+def _repeats(timeline: Timeline, step: int | None) -> Iterator[str]:
+    """Say that numbers of steps come again, as in a loop over epochs that counts from 0 in each."""
+    if step is None:
+        again = len(timeline) - len(np.unique(timeline.numbers))
+        if again:
+            yield f"Step numbers repeat ({again} of {len(timeline)}): count on over epochs."
+    elif (times := int((timeline.numbers == step).sum())) > 1:
+        yield f"Step {step} comes {times} times in this run; this is the last of them."
 
 
 def _steps(
