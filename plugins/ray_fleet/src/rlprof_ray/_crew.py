@@ -169,12 +169,10 @@ class Crew:
         """Take answers for up to *within_s*; name each member once that misses its deadline."""
         import ray
 
-        until = time.monotonic() + within_s
         waited = self._reachable(list(self._asks) if asks is None else asks)
-        while waited:
-            left = max(0.0, until - time.monotonic())
+        if waited:
             refs = [ask.ref for ask in waited]
-            done, _ = ray.wait(refs, num_returns=len(refs), timeout=left)
+            done, _ = ray.wait(refs, num_returns=len(refs), timeout=max(0.0, within_s))
             there = set(done)
             answered = [ask for ask in waited if ask.ref in there]
             waited = [ask for ask in waited if ask.ref not in there]
@@ -182,8 +180,6 @@ class Crew:
             for ask in answered:
                 if self._is_mine_to_take(ask):
                     self._take(ask, answers.get(ask))
-            if left <= 0:
-                break
         now = time.monotonic()
         for ask in waited:
             if now > ask.deadline and not ask.is_late:
