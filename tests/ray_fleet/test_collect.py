@@ -6,13 +6,14 @@ import signal
 import socket
 from pathlib import Path
 from shutil import copytree
+from types import SimpleNamespace
 
 import pytest
 
 import rlprof
 from rlprof.rundir import RunFolder, as_line
 from rlprof_cli import main
-from rlprof_ray import _collect
+from rlprof_ray import _collect, _inside
 from rlprof_ray._collect import PIECE, PIECES, Agent, collect
 from rlprof_run import Place
 from tests.cases import cases
@@ -62,6 +63,17 @@ def test_where_the_folder_is_shared_no_agent_is_made(spawn, config, trained, mon
 
     assert rows(fleet) == ["2/update actor 0/1 whole"]
     assert not list(fleet.run_dir.glob("manifest/+*"))
+
+
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_run_folder_without_the_drivers_manifest_is_one_of_this_node(ray, tmp_path, is_seen):
+    """The path of the run is then another folder on each node, and its files are collected."""
+    (tmp_path / "driver.jsonl").touch()
+    seen = SimpleNamespace(manifest=str(tmp_path / ("driver.jsonl" if is_seen else "none.jsonl")))
+
+    place = _inside._place(SimpleNamespace(leader=seen, node_dir=None), tmp_path)
+
+    assert (place and place.folder) == (None if is_seen else str(tmp_path))
 
 
 def test_what_shall_not_be_collected_is_listed(spawn, config, trained, tmp_path, capsys):
