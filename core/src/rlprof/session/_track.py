@@ -1,7 +1,6 @@
 """One target of a session: its schedule, and its windows, one at a time.
 
-The process itself is one target; each attached engine is another. They share the steps and the
-phases, and neither waits for the other's windows.
+The process is one target, each attached engine another; neither waits for the other's windows.
 """
 
 from __future__ import annotations
@@ -61,7 +60,6 @@ class Track:
         """The latest step that was recorded, or whose reason for not being recorded is known."""
         self.first_step: int | None = None
         self.last_step: int | None = None
-        """The step that began last."""
         self.highest_step = -1
         self.reached = False
         """Whether a step of its own schedule has begun."""
@@ -120,10 +118,8 @@ class Track:
             self.instruments.warm_up(self._demanded)
         self._due_step = step if step in self._rule.steps else None
         self.reached = self.reached or (self._due_step is not None and self.demand is None)
-        if step > self.highest_step:
-            self.highest_step = step
-            if self.first_step is None:
-                self.first_step = step
+        self.first_step = step if self.first_step is None else self.first_step
+        self.highest_step = max(step, self.highest_step)
         self.last_step = step
         if not is_busy:
             self._open_due(self._rule.at_step(step), None)

@@ -141,7 +141,7 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
 
 
 def _waits(facts: Facts) -> Iterator[Measure]:
-    """Measure what training waits for trajectories that are made beside it."""
+    """Measure how long training waits for trajectories that are generated at the same time."""
     waits = [phase for phase in facts.step.phases if WAITING.search(phase.name)]
     if waits and facts.step.flow is not None:
         longest = max(waits, key=lambda phase: phase.seconds)

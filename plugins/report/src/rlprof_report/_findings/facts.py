@@ -27,7 +27,7 @@ _NO_DATA = {"weight", "weights", "model", "param", "params", "checkpoint", "ckpt
 MARGIN = 1.1
 """Removing a cause saves more than it takes, up to a twentieth more in `bench/planted.py`."""
 _UNEVEN = 1.2
-"""So many times the tokens of the others explain a slow rank."""
+"""A rank with this many times the tokens of the others is slow for that reason."""
 _WORD = re.compile(r"[a-z]+|[A-Z][a-z]*")
 
 
@@ -48,7 +48,7 @@ def uneven_tokens(group: Group) -> Iterator[str]:
         )
 
 
-def more_than(seconds: float, whole_s: float, margin: float = MARGIN) -> float:
+def bound_of(seconds: float, whole_s: float, margin: float = MARGIN) -> float:
     """Bound what removing *seconds* of *whole_s* saves: at most half of the rest, too."""
     return min(margin * seconds, (seconds + whole_s) / 2)
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _LEAST = 12
 """Fewer clean steps show neither."""
 _TREND = 1.3
-"""The last third takes so many times the first, or the first the last."""
+"""The least ratio of the longer third of the steps, first or last, to the other."""
 _STEADY = 0.6
 """The least rank correlation of lengths and steps."""
 _OUT, _OUT_S = 2.0, 0.2
-"""A step stands out if it takes so many medians, and so many seconds more."""
+"""A step that stands out takes at least this many medians, and this many seconds more."""
 
 
 def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
@@ -63,7 +63,7 @@ def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
 
 def _where(first: Sequence[Step], last: Sequence[Step], more_s: float) -> str:
     """Name the phase that took most of *more_s*, if one did."""
-    for name in {phase.name for one in (*first, *last) for phase in one.phases}:
+    for name in dict.fromkeys(phase.name for one in (*first, *last) for phase in one.phases):
         before, after = (
             np.median([sum(p.seconds for p in one.phases if p.name == name) for one in part])
             for part in (first, last)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._findings.facts import Measure, is_data, more_than
+from rlprof_report._findings.facts import Measure, bound_of, is_data
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
             f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
             ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
             (who,),
-            bound_s=more_than(seconds, facts.step.seconds, _COLD),
+            bound_s=bound_of(seconds, facts.step.seconds, _COLD),
         )
 
 

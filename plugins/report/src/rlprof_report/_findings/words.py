@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rlprof.types import DRIVER
-from rlprof_report._findings.facts import more_than
+from rlprof_report._findings.facts import bound_of
 from rlprof_report._plain import argument, ranges_of, secs
 from rlprof_report.values import Finding
 
@@ -42,7 +42,7 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int | None) -> Fin
         title=title,
         evidence=(spread, *measure.evidence),
         seconds=weighed.seconds,
-        bound_s=min(measure.bound_s or more_than(weighed.seconds, whole_s), whole_s),
+        bound_s=min(measure.bound_s or bound_of(weighed.seconds, whole_s), whole_s),
         share=weighed.share,
         steps=weighed.steps,
         step=weighed.step,

@@ -12,7 +12,8 @@ from rlprof_report._plain import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rlprof_report._top.live import Live, LiveStep, Member
+    from rlprof_report._top.live import Live
+    from rlprof_report._top.state import LiveStep, Member
 
 _ENGINES = 4
 """Lines for engines: the busiest ones."""

@@ -192,8 +192,8 @@ class Help:
     """An upper bound of what one change would save (figure 10); do not add two of them."""
 
     what: str
-    """A short key: `tail`, `even replicas`, `slowest rank`, `tools`, `sync`, `gaps`, `one step
-    off`, `recording`."""
+    """A short key: `tail`, `even replicas`, `slowest rank`, `tools`, `sync`, `gaps`,
+    `one-step off-policy`, `recording`."""
     seconds: float
     assumption: str
     """The assumption, in a sentence."""
