@@ -29,7 +29,7 @@ def _record(config):
             try:
                 train(prof, range(count))
                 if spoil is not None:
-                    spoil(prof.means.scratch / "step_000001+rollout+fake")
+                    spoil(prof.context.scratch / "step_000001+rollout+fake")
             finally:  # else closing waits for ever
                 del prof.scribe.exported
         return rlprof.read(prof.run_dir).captures

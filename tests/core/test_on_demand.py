@@ -297,7 +297,7 @@ def test_a_slow_step_has_the_next_one_recorded(config, shell):
                 prof._step_ns -= 10**13
             prof.scribe._wake.set()
             prof.scribe.flush()
-            prof.means.listeners.settle()
+            prof.context.listeners.settle()
             through(prof.phase("rollout"))
 
     run = rlprof.read(prof.run_dir)

@@ -75,17 +75,17 @@ def check_ready(ready: Ready, *, any_thread: bool) -> None:
         raise PluginError(NEEDS_A_THREAD)
 
 
-def said_by(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
+def options_of(recording: Any) -> tuple[dict[str, dict[str, Any]], str]:
     """Return the applied and unsupported options of *recording*, and its faults."""
-    said, odd = {}, ""
+    options, odd = {}, ""
     if recording is not None and (
         isinstance(recording, (list, dict, set))  # a list has `pop`, and would lose what is in it
         or not any(hasattr(recording, name) for name in MEMBERS)
     ):
         odd = f"start must return a rlprof.Recording or nothing, got {shown(recording)}"
     for name in ("applied", "unsupported"):
-        told = getattr(recording, name, None) or {}
-        said[name] = dict(told) if isinstance(told, Mapping) else {}
-        if not isinstance(told, Mapping):
-            odd = f"Recording.{name} must be a mapping, got {shown(told)}"
-    return said, odd
+        value = getattr(recording, name, None) or {}
+        options[name] = dict(value) if isinstance(value, Mapping) else {}
+        if not isinstance(value, Mapping):
+            odd = f"Recording.{name} must be a mapping, got {shown(value)}"
+    return options, odd

@@ -75,8 +75,8 @@ def load(kind: Kind, name: str) -> type[Any]:
         try:
             plugin = entry.load()
         except (Exception, SystemExit) as exc:
-            said = f"does not load: {raised(exc)}{repair}"
-            raise PluginError(f"{kind} {name!r} ({whose}) {said}") from exc
+            problem = f"does not load: {raised(exc)}{repair}"
+            raise PluginError(f"{kind} {name!r} ({whose}) {problem}") from exc
     try:
         check(kind, name, plugin)
     except PluginError as exc:
@@ -154,8 +154,8 @@ def check(kind: Kind, name: str, plugin: Any) -> None:
         alone.register(held, name)
         alone.check_pending()
     except pluggy.PluginValidationError as exc:
-        said = " ".join(str(exc).split())
-        raise PluginError(f"implements a hook wrongly for {with_article(kind)}: {said}") from exc
+        problem = " ".join(str(exc).split())
+        raise PluginError(f"implements a hook wrongly for {with_article(kind)}: {problem}") from exc
     if not vars(held):
         has = ", ".join(hook for hook in vars(spec_of(kind)) if not hook.startswith("_"))
         raise PluginError(

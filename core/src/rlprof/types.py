@@ -261,10 +261,10 @@ class Workers:
         """Write the order to close it."""
         return self._order("end", window=attrs.asdict(window), reason=reason)
 
-    def _order(self, verb: str, **said: Any) -> str:
+    def _order(self, verb: str, **fields: Any) -> str:
         from rlprof.distributions import load
 
-        return str(load("rlprof_remote", asked="Workers").write(self, verb, **said))
+        return str(load("rlprof_remote", asked="Workers").write(self, verb, **fields))
 
 
 class Recording(Protocol):

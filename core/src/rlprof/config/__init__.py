@@ -103,9 +103,9 @@ def _read(config: Given) -> tuple[Config, Faults]:
         return config, Faults()
     data, faults = read_source(config)
     value: Config = structure(Config, data, path="", faults=faults)
-    for path, told in faults.found.items():
-        if told[0].startswith("expected keys") and _BY_TOOL.fullmatch(path):
-            told[0] += "; options stand by tool: {torch: {contents: [cpu]}}"
+    for path, messages in faults.found.items():
+        if messages[0].startswith("expected keys") and _BY_TOOL.fullmatch(path):
+            messages[0] += "; options stand by tool: {torch: {contents: [cpu]}}"
     if value is not BAD:
         _check(value, faults, has_tool="tool" in data)
         check_names(value, faults)

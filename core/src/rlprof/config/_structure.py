@@ -36,9 +36,9 @@ class Faults:
 
     def add(self, path: str, message: str) -> Any:
         """Note a fault, once, and return the stand-in for the value."""
-        told = self.found.setdefault(path, [])
-        if message not in told:
-            told.append(message)
+        messages = self.found.setdefault(path, [])
+        if message not in messages:
+            messages.append(message)
         return BAD
 
     def below(self, path: str) -> bool:
@@ -50,13 +50,13 @@ class Faults:
 
     def raise_any(self) -> None:
         """Raise one ConfigError with all of them, in the order of the file."""
-        told = [
+        messages = [
             f"{self._place(path)}: {message}"
             for path in sorted(self.found, key=self._line)
             for message in self.found[path]
         ]
-        if told:
-            raise ConfigError(told, self.source)
+        if messages:
+            raise ConfigError(messages, self.source)
 
     def _place(self, path: str) -> str:
         line = self._line(path)

@@ -164,7 +164,7 @@ def _use(
         if faults.below(everywhere) or faults.below(here):  # what is missing may stand there
             return None
         options = build(cls, values, asked, path=at, faults=faults)
-    except Exception as exc:  # a stranger's class, before the run: told, not passed on
+    except Exception as exc:  # a stranger's class, before the run: reported as a fault
         options = faults.add(at, f"the plugin cannot read its options: {raised(exc)}")
     if options is BAD:
         return None
@@ -179,7 +179,7 @@ def _use(
         launch = hook.configure(place="launch", target=target, options=options, **given)
     except RlprofError as exc:
         faults.add(at, one_line(exc, longest=500))
-    except (Exception, SystemExit) as exc:  # a stranger's code, before the run: told, not passed on
+    except (Exception, SystemExit) as exc:  # a stranger's code: reported as a fault
         faults.add(at, f"configure raised {raised(exc)}")
     else:
         if launch is None or isinstance(launch, Launch):
@@ -203,10 +203,10 @@ def advice_of(
         found = made.advise(options=options, limits=limits, tools=tools, on_host=on_host)
         return tuple(_judged(one, asked) for one in found or ())
     except CaptureError as exc:
-        said = one_line(exc)
+        text = one_line(exc)
     except (Exception, SystemExit) as exc:  # a stranger's code, and words only
-        said = f"advise raised {raised(exc)}"
-    return (Advice(said, level="warning"),)
+        text = f"advise raised {raised(exc)}"
+    return (Advice(text, level="warning"),)
 
 
 def _judged(one: Any, asked: Collection[str]) -> Advice:

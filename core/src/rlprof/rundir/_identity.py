@@ -1,10 +1,10 @@
 """Finds the run folder of a process: all processes of a run agree, nothing is overwritten.
 
 The id comes from `RLPROF_RUN_ID`, else from the launcher, else the leader (rank 0) makes one up
-and the others find it by what their launcher told all of them; a random id of torchrun gets a name
+and the others find it by what their launcher gave all of them; a random id of torchrun gets a name
 with a date. A process joins the youngest attempt of a run if its owner lives (another role of the
 same run), and begins `attempt_<n>` if it does not (a resumed run). `RLPROF_RUN` names a folder
-outright; who launches processes sets it.
+outright; the launcher of further processes sets it.
 """
 
 from __future__ import annotations

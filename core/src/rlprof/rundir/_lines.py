@@ -78,12 +78,12 @@ def _text(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
-def known(cls: type[T], said: Any) -> T:
-    """Make a *cls* of *said*, ignoring fields that *cls* lacks."""
-    if not isinstance(said, dict):
-        raise TypeError(said)
+def known(cls: type[T], fields: Any) -> T:
+    """Make a *cls* of *fields*, ignoring fields that *cls* lacks."""
+    if not isinstance(fields, dict):
+        raise TypeError(fields)
     names = _names(cls)
-    return cls(**{key: value for key, value in said.items() if key in names})
+    return cls(**{key: value for key, value in fields.items() if key in names})
 
 
 @cache
@@ -151,7 +151,7 @@ class Journal:
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file."""
         self._waiting = bytearray()
-        self.told = 0
+        self.given = 0
         """Bytes it was given in all."""
 
     def __len__(self) -> int:
@@ -166,7 +166,7 @@ class Journal:
         """Append *lines*; raise OSError if not all of them could be written yet."""
         for line in lines:
             self._waiting += line
-            self.told += len(line)
+            self.given += len(line)
         if not self._waiting:
             return
         fd = self._fd if self._fd is not None and self._is_ours(self._fd) else self._open()

@@ -17,7 +17,7 @@ The files from what training calls down to what a plugin's hooks see:
   `_artifacts`: raw data to artifacts; `interpreter`: starts processes.
 - `_skipped`, `_unrecorded`: why nothing was recorded of a step, and less than was asked for.
 
-`_means` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
+`_context` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ from rlprof.schedule import Schedule
 from rlprof.session import _current
 from rlprof.session._boundary import Boundary, write_log
 from rlprof.session._calls import HookThread, Overrun
+from rlprof.session._context import Context
 from rlprof.session._instruments import Instruments
 from rlprof.session._listeners import Listeners
-from rlprof.session._means import Means
 from rlprof.session._scribe import Scribe
 from rlprof.session._session import Session
 from rlprof.session._track import Track
@@ -79,7 +79,7 @@ def begin(
 
     def failed(_: str) -> None:
         if not checked.strict:
-            boundary.say("rlprof stays off in this process", logging.ERROR)
+            boundary.log("rlprof stays off in this process", logging.ERROR)
 
     uses = tools.get(role, ())
     with _opening:
@@ -155,19 +155,19 @@ def _open(
     if run.url:
         named = (*(named or ()), "bucket")
     heard = Listeners(plugins.listeners(named), manager, scribe)
-    means = Means(
+    context = Context(
         target, here, run, scratch, limits, boundary, scribe, heard, manager,
         any_thread=led is not None and led.any_thread,
     )  # fmt: skip
-    session = Session(config, means, leads=led is None)
+    session = Session(config, context, leads=led is None)
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
-    scribe.tell("process", **who, versions=_versions(), devices=devices(here.host))
+    scribe.record("process", **who, versions=_versions(), devices=devices(here.host))
     scribe.clock()
     scribe.hurry()  # readers of the run should see this process now
     is_chosen = target.role in config.roles and config.roles[target.role].includes(target.rank)
     schedule = config.schedule(target.role) if is_chosen else Schedule()
-    instruments = Instruments(target, means, config.share(target.world_size))
-    track = Track(target, schedule if led is None else Schedule(), means, instruments)
+    instruments = Instruments(target, context, config.share(target.world_size))
+    track = Track(target, schedule if led is None else Schedule(), context, instruments)
     session.add(track)
     if schedule.steps or target.worker is not None:  # a worker's session exists to record
         try:
@@ -181,7 +181,7 @@ def _open(
     _current.session = _current.session or session
     session.at_end.append(partial(_leave, session))
     copied = f", and copies it to {run.url}" if run.url else ""
-    boundary.say(f"writes to {run.path}{copied}")
+    boundary.log(f"writes to {run.path}{copied}")
     if run.is_new and led is None:  # it leads the run
         from rlprof.session._notice import announced
 

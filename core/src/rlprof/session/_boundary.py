@@ -31,7 +31,7 @@ class Boundary:
     def __init__(self, *, strict: bool, name: str) -> None:
         self.strict = strict
         self._name = name
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def call(
         self, what: str, function: Callable[[], T], failed: Callable[[str], object] | None = None
@@ -41,14 +41,14 @@ class Boundary:
             return function()
         return None
 
-    def say(self, message: str, level: int = logging.INFO) -> None:
+    def log(self, message: str, level: int = logging.INFO) -> None:
         """Log a message for the user."""
         write_log(level, "%s: %s", self._name, message)
 
-    def tell(self, what: str, reason: str, exc: BaseException | None = None) -> None:
+    def warn(self, what: str, reason: str, exc: BaseException | None = None) -> None:
         """Log a failure of *what*: the first time as a warning, later at DEBUG level."""
-        level = logging.DEBUG if what in self._told else logging.WARNING
-        self._told.add(what)
+        level = logging.DEBUG if what in self._warned else logging.WARNING
+        self._warned.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
         known = known or getattr(exc, "errno", None) in _DISKS  # no code is at fault
         text = "%s: %s: %s; training goes on (docs/failures.md)"
@@ -83,7 +83,7 @@ class Guard:
             self._failed(f"interrupted by {reason}" if is_the_users else reason)
         if is_the_users or self._boundary.strict:
             return False
-        self._boundary.tell(self._what, reason, exc)
+        self._boundary.warn(self._what, reason, exc)
         return True
 
 

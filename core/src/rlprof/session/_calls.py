@@ -146,7 +146,7 @@ class Caller:
         if seconds > timeout_s and hasattr(self._limits, limit):
             self.broken = f"its {hook} took {seconds:.1f} s, more than {limit} {timeout_s:g}"
             why = f"{self.broken}; {self._name} is not used again"
-            self._boundary.tell(f"{self._name}.{hook}", why)
+            self._boundary.warn(f"{self._name}.{hook}", why)
         return result, round(seconds, 6)
 
     def _why_unanswered(self, hook: str, waited_s: float) -> str:

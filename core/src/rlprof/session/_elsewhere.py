@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
-    from rlprof.session._means import Means
+    from rlprof.session._context import Context
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 
@@ -61,9 +61,9 @@ class Elsewhere(Instruments):
     """Members that stand for the recorders of a process."""
 
     def __init__(
-        self, target: Target, means: Means, members: Members, *, needs_tools: bool
+        self, target: Target, context: Context, members: Members, *, needs_tools: bool
     ) -> None:
-        super().__init__(target, means, 0)
+        super().__init__(target, context, 0)
         self._members = members
         self.needs_tools = needs_tools
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config, ToolUse
     from rlprof.schedule import Demand
-    from rlprof.session._means import Means
+    from rlprof.session._context import Context
 
 _LOOP_S = 0.5
 """How long a loop may block for an engine that is nearly ready and may need the loop."""
@@ -49,7 +49,7 @@ class _OnALoop(Instruments):
         def warm_up() -> None:
             if before is not None:
                 before.join()
-            with Guard(self._means.boundary, "attach"):
+            with Guard(self._context.boundary, "attach"):
                 self.take(uses)
 
         self._warming = threading.Thread(target=warm_up, name="rlprof-attach", daemon=True)
@@ -58,7 +58,7 @@ class _OnALoop(Instruments):
     def why_not_ready(self) -> str:
         """Wait for recorders in preparation, on a loop only briefly; report unready ones."""
         if self._warming is not None:
-            configure_s = self._means.limits.configure_timeout_s
+            configure_s = self._context.limits.configure_timeout_s
             self._warming.join(_LOOP_S if is_on_a_loop() else configure_s)
             if self._warming.is_alive():
                 return "its engine was not ready; enter phases by `async with`"
@@ -93,7 +93,7 @@ def say_unknown(config: Config, role: str) -> None:
 
 def engine_track(
     config: Config,
-    means: Means,
+    context: Context,
     handle: Any,
     *,
     role: str,
@@ -117,36 +117,36 @@ def engine_track(
     if world_size is not None and max(held) >= world_size:
         what = f"rank {max(held)} does not exist in a world of {world_size}"
         raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])
-    target = means.target
+    target = context.target
     if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
         held_by = dict(coordinates or {})
         world = max(held) + 1 if world_size is None else world_size
         target = Target(role, held[0], world, replica=replica, coordinates=held_by)
     chosen = [rank for rank in held if own.includes(rank)]
     schedule = config.schedule(role) if chosen else Schedule()
-    workers = _workers(config, means, target, given)
+    workers = _workers(config, context, target, given)
     link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
     share = config.share(target.world_size) * max(1, len(chosen))
-    instruments = _OnALoop(target, means, share, link)
+    instruments = _OnALoop(target, context, share, link)
     for use in uses:
-        means.listeners.hear("engine_attached", target=target, plugin=use.plugin, handle=handle)
-    track = Track(target, schedule, means, instruments, ranks=held)
+        context.listeners.hear("engine_attached", target=target, plugin=use.plugin, handle=handle)
+    track = Track(target, schedule, context, instruments, ranks=held)
     return track, uses if schedule.steps else []
 
 
-def _workers(config: Config, means: Means, target: Target, ranks: tuple[int, ...]) -> Workers:
+def _workers(config: Config, context: Context, target: Target, ranks: tuple[int, ...]) -> Workers:
     """Describe the processes of the engine to its plugin, without their tools yet."""
     role = target.role
     chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
-    manifest = means.run.path / "manifest" / f"{means.scribe.name}.jsonl"
+    manifest = context.run.path / "manifest" / f"{context.scribe.name}.jsonl"
     data, world_size = config.as_data(), target.world_size
     data["limits"]["bytes"] = config.share(world_size) * world_size  # one role, all its ranks
     given = {
-        "run": str(means.run.path),
+        "run": str(context.run.path),
         "config": {key: data[key] for key in _SHARED},
         "role": role,
         "replica": target.replica or 0,
         "world_size": world_size,
-        "leader": {"here": attrs.asdict(means.here), "manifest": str(manifest)},
+        "leader": {"here": attrs.asdict(context.here), "manifest": str(manifest)},
     }
-    return Workers(ranks=ranks, chosen=chosen, given=given, closing=means.closing)
+    return Workers(ranks=ranks, chosen=chosen, given=given, closing=context.closing)

@@ -210,7 +210,7 @@ def _last_words(job: Job) -> str:
     words: list[str] = []
     with suppress(OSError):
         words = (job.folder / LOG).read_text(errors="replace").strip().splitlines()
-    return words[-1][:500] if words else "it said nothing"
+    return words[-1][:500] if words else "it printed nothing"
 
 
 def _failure(job: Job, error: str) -> dict[str, Any]:

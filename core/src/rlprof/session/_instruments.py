@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
+    from rlprof.session._context import Context
     from rlprof.session._loops import Link
-    from rlprof.session._means import Means
     from rlprof.session._recorder import Recorder
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
@@ -34,11 +34,13 @@ class Instruments:
     needs_tools = True
     """False: windows open without a tool, for members that must know the step."""
 
-    def __init__(self, target: Target, means: Means, limit: int, link: Link | None = None) -> None:
+    def __init__(
+        self, target: Target, context: Context, limit: int, link: Link | None = None
+    ) -> None:
         self._limit = limit
         """The bytes of artifacts after which no further window is opened."""
         self._target = target
-        self._means = means
+        self._context = context
         self.link = link
         self._recorders: dict[str, Recorder] = {}
 
@@ -81,7 +83,9 @@ class Instruments:
 
         for use in uses:
             if use.name not in self._recorders:  # before it configures, so that `watch` sees it
-                self._recorders[use.name] = Recorder(use.name, self._target, self._means, self.link)
+                self._recorders[use.name] = Recorder(
+                    use.name, self._target, self._context, self.link
+                )
             self._recorders[use.name].take(use)
 
     def prepared(
@@ -95,12 +99,12 @@ class Instruments:
             recorder = self._recorders[use.name]
             if recorder.now.use is not use:
                 recorder.take(use)
-            said = asked
+            noted = asked
             why = recorder.lightened(use, left)
             if why:
-                self._means.boundary.say(f"{window.id}: {use.name} records less: {why}")
-                said = {"lighter": why, **asked}
-            recorder.prepare(window, data, place, **said)
+                self._context.boundary.log(f"{window.id}: {use.name} records less: {why}")
+                noted = {"lighter": why, **asked}
+            recorder.prepare(window, data, place, **noted)
             chosen.append(recorder)
         return OpenWindow(window, chosen)
 

@@ -80,7 +80,7 @@ class Listeners:
         self.wake()
         for one in self._all:
             if not one.ended.wait(_CLOSE_S / len(self._all)):
-                one.say(f"has not returned from {one.hook or 'a hook'} and is left alone")
+                one.report(f"has not returned from {one.hook or 'a hook'} and is left alone")
         self._all = ()
 
     def forget(self) -> None:
@@ -143,10 +143,10 @@ class _Listening:
     def _tell_dropped(self) -> None:
         dropped, self._dropped = self._dropped, 0
         if dropped:
-            self.say(f"is slow: it missed {dropped} events")
+            self.report(f"is slow: it missed {dropped} events")
 
-    def say(self, what: str) -> None:
+    def report(self, what: str) -> None:
         """Log what it did, and write it to the manifest."""
         reason = f"listener {self._name} {what}"
-        self._scribe.tell("problem", reason=reason)
-        self._scribe.boundary.say(reason, logging.WARNING)
+        self._scribe.record("problem", reason=reason)
+        self._scribe.boundary.log(reason, logging.WARNING)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.answers import ON_ITS_LOOP, Ready, check_ready, ready_of, runs_on_of, said_by
+from rlprof.answers import ON_ITS_LOOP, Ready, check_ready, options_of, ready_of, runs_on_of
 from rlprof.errors import PluginError
 from rlprof.plugins import hooks
 from rlprof.rundir import scratch_name
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.plugins import Hooks
+    from rlprof.session._context import Context
     from rlprof.session._loops import Link
-    from rlprof.session._means import Means
     from rlprof.types import RunsOn, Target, Window
 
 _RANGES = ("push", "pop", "minibatch")
@@ -47,7 +47,7 @@ class Instance:
 class Recorder:
     """Drives one plugin for one target."""
 
-    def __init__(self, name: str, target: Target, means: Means, link: Link | None) -> None:
+    def __init__(self, name: str, target: Target, context: Context, link: Link | None) -> None:
         self.name = name
         self.now: Instance
         """The plugin with its current options."""
@@ -60,14 +60,14 @@ class Recorder:
         self._target = target
         self._target_data = attrs.asdict(target)
         self._folder = target.folder
-        self._scratch = means.scratch if link is None else means.scratch / self._folder
-        self._means = means
+        self._scratch = context.scratch if link is None else context.scratch / self._folder
+        self._context = context
         self._link = link
         self._key = {"tool": name} if link is None else {"tool": name, "target": self._target_data}
         """The fields of manifest lines about this target and plugin."""
-        self._caller = Caller(name, means.limits, means.boundary)
+        self._caller = Caller(name, context.limits, context.boundary)
         self._guards = {
-            hook: Guard(means.boundary, f"{name}.{hook}", partial(self._failed, hook))
+            hook: Guard(context.boundary, f"{name}.{hook}", partial(self._failed, hook))
             for hook in ("prepare", "start", "stop", *_RANGES)
         }
         self._instances: list[Instance] = []
@@ -89,14 +89,14 @@ class Recorder:
         if size > left:
             share = f"{left:,} of its share of limits.bytes are left"
             self._too_much.append(f"the last window took {size:,} bytes and {share}")
-        elif stop_s > _SLOW * self._means.limits.stop_timeout_s:
+        elif stop_s > _SLOW * self._context.limits.stop_timeout_s:
             self._too_much.append(f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s")
         if not self._too_much:
             return ""
         from rlprof.session._lighter import lighter
 
         one_lighter = self.now.hooks.lighter
-        found = lighter(use, len(self._too_much), one_lighter, self._means.boundary)
+        found = lighter(use, len(self._too_much), one_lighter, self._context.boundary)
         if found is None:
             return ""
         self.take(found[0])
@@ -119,13 +119,13 @@ class Recorder:
         plugin = use.plugin()
         usual: RunsOn = "thread" if self._link is None else "process"
         ready = Ready(getattr(plugin, "runs_on", usual))
-        self.now = Instance(use, hooks(plugin, self._means.plugins), ready)
+        self.now = Instance(use, hooks(plugin, self._context.plugins), ready)
         self._instances.append(self.now)
         self._configure(self.now)
 
     def _configure(self, instance: Instance) -> None:
         """Let the plugin import and warm up; if it fails, it is not used with these options."""
-        use, scribe = instance.use, self._means.scribe
+        use, scribe = instance.use, self._context.scribe
         given = {"place": "process", "target": self._target, "options": use.options}
         if self._link is not None:
             given |= self._link.given(use)
@@ -135,15 +135,15 @@ class Recorder:
             self._failed("configure", reason)
 
         here = self._link is None and instance.ready.runs_on != "process"
-        scribe.tell("configuring", **self._key)
+        scribe.record("configuring", **self._key)
         scribe.flush()  # should it never return, the manifest says which it was
-        with Guard(self._means.boundary, f"{self.name}.configure", refuse):
+        with Guard(self._context.boundary, f"{self.name}.configure", refuse):
             answer, _ = self._caller.call("configure", self._hook("configure", given), here=here)
             ready = ready_of(answer, instance.ready)
-            check_ready(ready, any_thread=self._means.any_thread)
+            check_ready(ready, any_thread=self._context.any_thread)
             instance.ready = ready
         if not instance.refused:
-            scribe.tell("configured", **self._key, error="")
+            scribe.record("configured", **self._key, error="")
 
     @property
     def needs_its_thread(self) -> bool:
@@ -158,31 +158,31 @@ class Recorder:
         if self._link is None or not self._instances:
             return False
         loop = self.now.ready.loop
-        with suppress(Exception):  # what a plugin says of itself may raise, and windows must close
+        with suppress(Exception):  # a hook of a plugin may raise, and windows must close
             loop = loop() if callable(loop) else loop
         return self._link.is_on_its_loop(loop)
 
-    def prepare(self, window: Window, data: Mapping[str, Any], place: str, **said: Any) -> None:
+    def prepare(self, window: Window, data: Mapping[str, Any], place: str, **noted: Any) -> None:
         """Make the folder of the capture and write the line that announces it.
 
         *data* and *place* are the window as plain data, and its folder.
         """
-        key, run, use = {"window": data, **self._key}, self._means.run, self.now.use
+        key, run, use = {"window": data, **self._key}, self._context.run, self.now.use
         folder = self._scratch / scratch_name(place, self.name)
         out = run.path.joinpath(place, self._folder, self.name)
         self._given = {"target": self._target, "window": window, "folder": folder / RAW}
         if self._link is not None:
-            self._given |= self._link.given(use, said.get("request", ""))
+            self._given |= self._link.given(use, noted.get("request", ""))
         made = use.plugin
         # no other process can import such a class
         own = made.__module__ == "__main__" or "<locals>" in made.__qualname__
         self._job = Job(key, folder, out, run.path, in_process=own, measured=self._measured)
         self._missed = set()
         asked = dict(use.asked)
-        self._means.scribe.tell("opened", **key, scratch=str(folder), asked=asked, **said)
+        self._context.scribe.record("opened", **key, scratch=str(folder), asked=asked, **noted)
         capture = {
             "run_id": run.run_id, "target": self._target_data, "window": data, "tool": self.name,
-            "host": self._means.here.host, "pid": self._means.here.pid, "options": asked,
+            "host": self._context.here.host, "pid": self._context.here.pid, "options": asked,
             "plugin": f"{made.__module__}:{made.__qualname__}",
             "kind": "tool" if self._link is None else "engine",
         }  # fmt: skip
@@ -201,7 +201,7 @@ class Recorder:
         here, why = self.needs_its_thread, self._caller.broken or self.now.refused
         if not why and not here and self._link is not None and self.needs_this_loop:
             why = ON_ITS_LOOP
-            self._means.boundary.tell(f"{self.name}.start", why)
+            self._context.boundary.warn(f"{self.name}.start", why)
         if why:
             self._failed("start", f"not started: {why}")
             self._drop()
@@ -211,11 +211,11 @@ class Recorder:
             stop = None if here else self._hook("stop", self._given)
             recording, seconds = self._caller.call("start", hook, here=here, afterwards=stop)
             self._started = True
-            said, odd = said_by(recording)
+            options, odd = options_of(recording)
             self._recording = None if odd else recording
-            for option, reason in said["unsupported"].items():
-                self._means.boundary.tell(f"{self.name}: {option}", reason)
-            self._means.scribe.tell("started", **self._job.key, seconds=seconds, **said)
+            for option, reason in options["unsupported"].items():
+                self._context.boundary.warn(f"{self.name}: {option}", reason)
+            self._context.scribe.record("started", **self._job.key, seconds=seconds, **options)
             if odd:
                 raise PluginError(odd)
 
@@ -224,7 +224,7 @@ class Recorder:
         job, self._recording = self._job, None
         if job is None:
             return
-        scribe, seconds = self._means.scribe, None
+        scribe, seconds = self._context.scribe, None
         scribe.clock()
         export = partial(scribe.export, job)
         try:
@@ -238,8 +238,8 @@ class Recorder:
                 self.last_stop_s = seconds or 0.0
         finally:  # strict mode passes on exceptions of stop, and loses nothing
             self._job = None
-            said = {"late": late} if late else {}
-            scribe.tell("closed", **job.key, reason=reason, seconds=seconds, **said)
+            given_up = {"late": late} if late else {}
+            scribe.record("closed", **job.key, reason=reason, seconds=seconds, **given_up)
             if not self._started:
                 scribe.discard(job.folder)
             elif self._caller.unanswered != "stop":  # the export follows it
@@ -262,7 +262,7 @@ class Recorder:
         if found is not None:
             hook, error = found
             self._failed(hook, error)
-            self._means.boundary.tell(f"{self.name}.{hook} hangs", error)
+            self._context.boundary.warn(f"{self.name}.{hook} hangs", error)
 
     def _measured(self, size: int) -> None:
         self.last_bytes = size
@@ -276,13 +276,13 @@ class Recorder:
     def _drop(self) -> None:
         """Record nothing in this window."""
         if self._job is not None:
-            self._means.scribe.discard(self._job.folder)
+            self._context.scribe.discard(self._job.folder)
             self._job = None
 
     def _failed(self, hook: str, error: str) -> None:
         job = self._job
         if hook == "configure":
-            self._means.scribe.tell("configured", **self._key, error=error)
+            self._context.scribe.record("configured", **self._key, error=error)
         if hook == "configure" or job is None:
             return
         if hook in _RANGES:
@@ -291,4 +291,4 @@ class Recorder:
             self._missed.add(hook)
         if hook == "stop" and self._caller.unanswered == "stop":
             error += f"; raw data are kept in {job.folder}"
-        self._means.scribe.tell("failed", **job.key, hook=hook, error=error)
+        self._context.scribe.record("failed", **job.key, hook=hook, error=error)

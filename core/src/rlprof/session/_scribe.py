@@ -63,7 +63,7 @@ class Scribe:
         """Functions that see spans before they are written, those of a step until it ended."""
         self._most_bytes = spans.bytes
         """Size of the file of spans; beyond it, only steps and phases are written."""
-        self._left_out = self._left_out_before = self._told_left_out = 0
+        self._left_out = self._left_out_before = self._reported = 0
         """The spans so far; when the last step ended; when last reported."""
         self.name = name
         """The name of its files."""
@@ -88,7 +88,7 @@ class Scribe:
         self._next_clock = 0.0
         threading.Thread(target=self._live, name="rlprof-scribe", daemon=True).start()
 
-    def tell(self, event: str, **fields: Any) -> None:
+    def record(self, event: str, **fields: Any) -> None:
         """Leave a line for the manifest."""
         if event in ("failed", "missed"):
             self.failed.add(str(fields.get("window")))
@@ -96,7 +96,7 @@ class Scribe:
 
     def clock(self) -> None:
         """Leave a pair of clocks for the manifest."""
-        self.tell("clock", **attrs.asdict(read_clock()))
+        self.record("clock", **attrs.asdict(read_clock()))
 
     def span(self, raw: RawSpan) -> None:
         """Leave a span."""
@@ -126,14 +126,14 @@ class Scribe:
         self._wake.set()
         if not ticket.wait(_FLUSH_S):
             self._is_late = True
-            self.boundary.tell("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
+            self.boundary.warn("run folder", f"{self._folder} is slower than {_FLUSH_S:g} s")
 
     def close(self) -> None:
         """Write and export the rest, within the time of exports, and end the thread."""
         self._is_ending = True
         self._wake.set()
         turns = self._turns
-        moved = told = time.monotonic()
+        moved = warned = time.monotonic()
         while not self._ended.wait(0.5):  # join() would take a thread for dead if a signal cuts it
             now = time.monotonic()
             if self._turns != turns:  # it moves; exports themselves bound how long they take
@@ -143,11 +143,11 @@ class Scribe:
             if now - moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
                 self._abandon()
                 reason = f"{self._folder} does not answer; what is not written yet is lost"
-                self.boundary.tell("close", reason)
+                self.boundary.warn("close", reason)
                 return
-            if self.jobs and now - told > _STUCK_S / 2:
-                told = now
-                self.boundary.say(f"waits for exports: {len(self.jobs)} left", logging.WARNING)
+            if self.jobs and now - warned > _STUCK_S / 2:
+                warned = now
+                self.boundary.log(f"waits for exports: {len(self.jobs)} left", logging.WARNING)
 
     def _live(self) -> None:
         is_ending = False
@@ -172,11 +172,11 @@ class Scribe:
             self._next_clock = time.monotonic() + _CLOCK_S
             self.clock()
             self._look()
-            self._tell_left_out()
+            self._report_left_out()
         for line in self.boundary.call("export", self.exported, self._abandon) or ():
-            self.tell(**line)
+            self.record(**line)
             if line["event"] == "failed":
-                self.boundary.tell(f"{line['tool']}.export", line["error"])
+                self.boundary.warn(f"{line['tool']}.export", line["error"])
         try:
             self._write_manifest()
             self._write_spans()
@@ -204,7 +204,7 @@ class Scribe:
     def _look(self) -> None:
         """Report if the run folder was removed: writes to open files still succeed silently."""
         if not (self._folder / "run.json").exists():
-            self.boundary.tell("run folder", f"{self._folder} was removed; what is in it is lost")
+            self.boundary.warn("run folder", f"{self._folder} was removed; what is in it is lost")
 
     def _last_turn(self) -> None:
         self._look()
@@ -212,16 +212,16 @@ class Scribe:
             self._write_spans()
         self.dropped += self._spans.lines_waiting() + len(self._raw)
         if self.dropped:
-            self.tell("dropped", spans=self.dropped)
-            self.boundary.tell("spans", f"{self.dropped} could not be written and are lost")
-        self._tell_left_out()
+            self.record("dropped", spans=self.dropped)
+            self.boundary.warn("spans", f"{self.dropped} could not be written and are lost")
+        self._report_left_out()
         self.clock()
-        self.tell("ended")
+        self.record("ended")
         with suppress(OSError):
             self._write_manifest()
         if len(self._manifest):
             lines = self._manifest.lines_waiting()
-            self.boundary.tell("manifest", f"its last {lines} lines could not be written")
+            self.boundary.warn("manifest", f"its last {lines} lines could not be written")
         self._manifest.close()
         self._spans.close()
         self._tidy()
@@ -254,7 +254,7 @@ class Scribe:
                 with guard:
                     see(batch)
             for raw in batch:
-                if raw[0] != "span" or self._spans.told < self._most_bytes:
+                if raw[0] != "span" or self._spans.given < self._most_bytes:
                     yield span_line(raw)
                 else:
                     self._left_out += 1
@@ -270,7 +270,7 @@ class Scribe:
         noted = {"left_out": count, "figures": self.figures}
         return "span", "summary", start, end, number, thread, -step_id, step_id, 0, noted
 
-    def _tell_left_out(self) -> None:
-        if self._left_out > self._told_left_out:
-            self._told_left_out = self._left_out
-            self.tell("left_out", spans=self._left_out)
+    def _report_left_out(self) -> None:
+        if self._left_out > self._reported:
+            self._reported = self._left_out
+            self.record("left_out", spans=self._left_out)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.rundir import RawSpan
-    from rlprof.session._means import Means
+    from rlprof.session._context import Context
     from rlprof.session._trajectory import Trajectory
 
 T = TypeVar("T")
@@ -32,29 +32,29 @@ T = TypeVar("T")
 class Session(Targets):
     """The session that `rlprof.open` returns; a context manager that closes itself."""
 
-    def __init__(self, config: Config, means: Means, *, leads: bool) -> None:
-        super().__init__(config, means)
-        self.scribe = means.scribe
+    def __init__(self, config: Config, context: Context, *, leads: bool) -> None:
+        super().__init__(config, context)
+        self.scribe = context.scribe
         """The helper thread."""
-        self.run = means.run
+        self.run = context.run
         """The run folder, with the identity of the run."""
-        self.run_dir = means.run.path
+        self.run_dir = context.run.path
         """The run folder."""
-        self.here = means.here
+        self.here = context.here
         """The process, as other processes know it."""
-        self.name = means.scribe.name
+        self.name = context.scribe.name
         """The name of its files."""
         self.manifest = self.run_dir / "manifest" / f"{self.name}.jsonl"
         """The file it writes to."""
-        self.target = means.target
+        self.target = context.target
         """What it records."""
-        self.watchers = means.scribe.watchers
+        self.watchers = context.scribe.watchers
         """Called by the helper thread, about once a second."""
         self.at_step: list[Callable[[], None]] = []
         """Called once, on the working thread, as the next step begins."""
         self.at_end: list[Callable[[], None]] = []
         """Called once, when the session begins to close or its process was forked."""
-        self.closing = means.closing
+        self.closing = context.closing
         """Called, with this session, after its last write."""
         self.notice: Callable[[int, int], object] | None = None
         """Prints on stderr how many windows were recorded, and how many of them failed."""
@@ -87,10 +87,10 @@ class Session(Targets):
         except ValueError as exc:
             self._end_steps()
             reason = f"{exc}; this step is not recorded"
-            self.boundary.tell("step", reason)
+            self.boundary.warn("step", reason)
             if not self._has_misstepped:  # the first stands for those that follow
                 self._has_misstepped = True
-                self.scribe.tell("problem", reason=f"step: {reason}")
+                self.scribe.record("problem", reason=f"step: {reason}")
             return
         if step == self.current_step:
             return
@@ -138,15 +138,15 @@ class Session(Targets):
 
     def write(self, event: str, **fields: Any) -> None:
         """Add a line to the manifest."""
-        self.scribe.tell(event, **fields)
+        self.scribe.record(event, **fields)
 
     def log(self, message: str, level: int = logging.INFO) -> None:
         """Log *message* with the name of this process."""
-        self.boundary.say(message, level)
+        self.boundary.log(message, level)
 
     def warn(self, what: str, reason: str) -> None:
         """Log that *what* failed: the first time as a warning, later at DEBUG level."""
-        self.boundary.tell(what, reason)
+        self.boundary.warn(what, reason)
 
     def attempt(self, what: str, function: Callable[[], T]) -> T | None:
         """Return the result of *function*; log its exceptions, unless strict mode raises them."""
@@ -199,7 +199,7 @@ class Session(Targets):
                 self._end()
 
     def _end(self) -> None:
-        self.means.listeners.hear("session_closing")
+        self.context.listeners.hear("session_closing")
         self._is_closed = True
         self._leave()
         self._end_step()
@@ -220,9 +220,9 @@ class Session(Targets):
             track.has_ended for track in self._tracks
         ):  # a signal has cut this short, and the next call goes on
             return
-        self.means.listeners.close()
+        self.context.listeners.close()
         self.scribe.close()
-        for wait in self.means.closing:
+        for wait in self.context.closing:
             self.attempt("close", partial(wait, self))
         if self.notice is not None:
             windows = {one.id for track in self._tracks for one in track.recorded}
@@ -246,8 +246,8 @@ class Session(Targets):
             "step", f"step {step}", self._step_ns, end_ns, step,
             threading.get_ident(), self.step_id, None, 0, None,
         ))  # fmt: skip
-        if "step_ended" in self.means.listeners:
-            self.means.listeners.hear(
+        if "step_ended" in self.context.listeners:
+            self.context.listeners.hear(
                 "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
                 windows=sum(track.captured_step == step for track in self._tracks),
                 phases=tuple(self._occurrences),
@@ -263,27 +263,27 @@ class Session(Targets):
 
     def _say_shortfall(self) -> None:
         """Say why nothing was recorded, if the reported steps are the reason."""
-        if self._has_misstepped or not self.leads:  # already said; or another decides on steps
+        if self._has_misstepped or not self.leads:  # reported before; or another decides on steps
             return
         from rlprof.session._unrecorded import lacking
 
         outside = bool(self._occurrences) and not self.step_id
         for reason in lacking(self.config, self._tracks, outside=outside):
-            self.scribe.tell("problem", reason=reason)
-            self.boundary.say(f"{reason} (docs/failures.md)", logging.WARNING)
+            self.scribe.record("problem", reason=reason)
+            self.boundary.log(f"{reason} (docs/failures.md)", logging.WARNING)
 
     # The helper thread
 
     def _tick(self) -> None:
         for track in self._tracks:
             track.check_time()
-        self.means.listeners.wake()
+        self.context.listeners.wake()
 
     # Creation, and the end in a forked child
 
     def forget(self) -> None:
         """Ignore all further calls: this is a forked child."""
         self._is_closed = self._is_forgotten = True
-        self.means.listeners.forget()
+        self.context.listeners.forget()
         self._leave()
         self._tracks = ()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config, ToolUse
     from rlprof.schedule import Schedule
+    from rlprof.session._context import Context
     from rlprof.session._elsewhere import Members
-    from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 class Targets:
     """The targets of a session: the process itself, engines, members of a fleet."""
 
-    def __init__(self, config: Config, means: Means) -> None:
+    def __init__(self, config: Config, context: Context) -> None:
         self.config = config
-        self.means = means
-        self.boundary = means.boundary
+        self.context = context
+        self.boundary = context.boundary
         self.ids = itertools.count(1)
         self.current_step: int | None = None
         self.step_id: int | None = None
@@ -38,7 +38,7 @@ class Targets:
         self._tracks: tuple[Track, ...] = ()
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
-        self._guard = Guard(means.boundary, "phase")
+        self._guard = Guard(context.boundary, "phase")
 
     @property
     def tracks(self) -> tuple[Track, ...]:
@@ -80,14 +80,14 @@ class Targets:
         from rlprof.session._engines import engine_track
 
         made = engine_track(
-            self.config, self.means, handle,
+            self.config, self.context, handle,
             role=role, replica=replica, ranks=ranks, world_size=world_size, loop=loop,
             coordinates=coordinates,
         )  # fmt: skip
         if made is None:
             return
         track, uses = made
-        self.means.scribe.tell(
+        self.context.scribe.record(
             "attached", target=attrs.asdict(track.target), ranks=list(track.ranks)
         )
         before = [one for one in self._tracks if one.link and one.target == track.target]
@@ -122,11 +122,11 @@ class Targets:
         self.current_step = window.start_step
         self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
         demand = Demand(request, 1) if request else None
-        told: list[str] = []
+        reasons: list[str] = []
         for track in self._tracks:
             opening = partial(track.open_window, window, uses, demand)
-            told.append(self.boundary.call("open_window", opening, told.append) or "")
-        why = "; ".join(filter(None, told))
+            reasons.append(self.boundary.call("open_window", opening, reasons.append) or "")
+        why = "; ".join(filter(None, reasons))
         if why:
             self.current_step = None
         return why
@@ -158,9 +158,9 @@ class Targets:
         """
         from rlprof.session._elsewhere import Elsewhere
 
-        elsewhere = Elsewhere(target, self.means, members, needs_tools=needs_tools)
+        elsewhere = Elsewhere(target, self.context, members, needs_tools=needs_tools)
         kinds = ("tool", "engine")
-        track = Track(target, schedule, self.means, elsewhere, kinds=kinds)
+        track = Track(target, schedule, self.context, elsewhere, kinds=kinds)
         track.adopt(uses)
         self.add(track)
         return track
@@ -219,7 +219,7 @@ class Targets:
         """Write the span; close its range, and its window if it has one."""
         if self._is_closed:
             return
-        self.means.scribe.span((
+        self.context.scribe.span((
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
             scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand, Schedule
+    from rlprof.session._context import Context
     from rlprof.session._demands import Demands
     from rlprof.session._instruments import Instruments, OpenWindow
-    from rlprof.session._means import Means
     from rlprof.session._scope import Scope
     from rlprof.types import Target, Window
 
@@ -27,7 +27,7 @@ class Track:
     """The recorders of one target, and its open window."""
 
     def __init__(
-        self, target: Target, own: Schedule, means: Means, instruments: Instruments, *,
+        self, target: Target, own: Schedule, context: Context, instruments: Instruments, *,
         ranks: tuple[int, ...] = (), kinds: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.target = target
@@ -40,7 +40,7 @@ class Track:
         self.link = instruments.link
         self.keys = instruments.keys
         """Returns the fields that name it, or those of a demand, in a manifest line."""
-        self._means = means
+        self._context = context
         self._uses: Sequence[ToolUse] = ()
         self.instruments = instruments
         self._open: OpenWindow | None = None
@@ -221,10 +221,10 @@ class Track:
 
     def _skip(self, step: int, reason: str) -> None:
         """Say why nothing was recorded of *step*."""
-        said = {} if self.demand is None else {"request": self.demand.id}
+        request = {} if self.demand is None else {"request": self.demand.id}
         for key in self.keys(self.demand):
-            self._means.scribe.tell("skipped", **key, step=step, reason=reason, **said)
-        self._means.boundary.tell("skipped", f"step {step}: {reason}")
+            self._context.scribe.record("skipped", **key, step=step, reason=reason, **request)
+        self._context.boundary.warn("skipped", f"step {step}: {reason}")
 
     def _begin(
         self, window: Window, uses: Sequence[ToolUse], demand: Demand | None, owner: Scope | None
@@ -235,12 +235,12 @@ class Track:
             self.recorded.add(window)
             self._open = opened = self.instruments.prepared(uses, window, demand)
             opened.owner = owner
-            self._means.scribe.clock()
-            self._means.scribe.flush()
+            self._context.scribe.clock()
+            self._context.scribe.flush()
             opened.begin()
             for start in opened.starts:
                 start()
-            self._means.listeners.hear(
+            self._context.listeners.hear(
                 "window_opened", window=window, target=self.target, tools=opened.tools
             )
 
@@ -262,7 +262,7 @@ class Track:
                 return
             self._open = None
             opened.stop(reason)
-            self._means.listeners.hear(
+            self._context.listeners.hear(
                 "window_closed", window=opened.window, target=self.target, tools=opened.tools,
                 reason=reason,
             )  # fmt: skip
@@ -272,7 +272,7 @@ class Track:
     def check_time(self) -> None:
         """Close a window that has ended or is too old, if this thread may; the helper asks, too."""
         self.instruments.watch()
-        opened, window_s = self._open, self._means.limits.window_s
+        opened, window_s = self._open, self._context.limits.window_s
         if opened is None or not opened.may_stop_here:
             return
         if opened.ends:

@@ -57,10 +57,10 @@ class Part(Scope):
     __slots__ = ()
 
     def __init__(
-        self, path: Trajectory, name: str, attributes: Mapping[str, Any] | None, **said: Any
+        self, path: Trajectory, name: str, attributes: Mapping[str, Any] | None, **fields: Any
     ) -> None:
         common: dict[str, Any] = path.common or {}
-        own = {**noted(attributes), **said, **common} if attributes else said or None
+        own = {**noted(attributes), **fields, **common} if attributes else fields or None
         super().__init__(path.session, name, own, is_phase=False)
         self.path = path
         self.common = common

@@ -74,7 +74,7 @@ class Sampler:
         while not self._has_ended:
             with suppress(OSError):  # a full disk: it waits in memory, and is counted
                 self._file.write(self._looked())
-            if self._file.told > rule.bytes:
+            if self._file.given > rule.bytes:
                 self._tell(f"counters end here: they fill counters.bytes ({rule.bytes:,})")
                 break
             self._wake.wait(rule.in_window_s if self._is_recording() else rule.every_s)

@@ -63,7 +63,7 @@ def linked(
     """Return the link to an engine as `prof.attach` makes it, with all arguments of its hooks."""
     checked, _ = check_config(config)
     made = engine_track(
-        checked, prof.means, handle,
+        checked, prof.context, handle,
         role="rollout", replica=0, ranks=None, world_size=None, loop=loop, coordinates=None,
     )  # fmt: skip
     assert made is not None, "the kit's config has no such role"

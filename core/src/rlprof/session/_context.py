@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Means:
+class Context:
     """Handed down from the session to its tracks and their recorders."""
 
     target: Target
