@@ -80,10 +80,10 @@ def join(path: str, key: object) -> str:
 def structure(cls: type[Any], data: Any, *, path: str, faults: Faults) -> Any:
     """Make a *cls* of *data*, after adding all faults to *faults*.
 
-    What is wrong is left out, so that what depends on the rest can still be checked; where that
-    leaves nothing to build, the result is `BAD`. A field's `metadata={"parse": function}` replaces
+    Wrong values are left out, so that the rest can still be checked; if nothing is left to build,
+    the result is `BAD`. A field's `metadata={"parse": function}` replaces
     the check by its type; the function raises ValueError. A class attribute `ELSEWHERE` maps keys
-    other profilers use to what they are called here.
+    of other profilers to ours.
     """
     if not isinstance(data, Mapping):
         hint = "; write {} for the defaults" if data is None else ""

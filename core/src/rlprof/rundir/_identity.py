@@ -209,9 +209,9 @@ class _Search:
     def _lives(self, path: Path, owner: _Owner) -> bool | None:
         """Return whether this process may join the run at *path*; None while that is unknown.
 
-        What was opened since this process began was opened by the same launch, even if its owner
-        has ended since. On another host, where nobody can be seen to be alive, an older run may be
-        one that has just crashed, and must be seen to grow.
+        A run opened since this process began belongs to the same launch, even if its owner has
+        ended since. On another host no process can be seen to live, so an older run may have just
+        crashed, and must be seen to grow.
         """
         is_another_life = (owner.role, owner.rank) == (self.target.role, self.target.rank)
         was_here = _place(self.target, path) in _joined

@@ -82,7 +82,7 @@ def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
     return held
 
 
-def say_unknown(config: Config, role: str) -> None:
+def warn_unknown(config: Config, role: str) -> None:
     """Log that *config* has no such role, and suggest one; unless it names none."""
     if not config.roles:
         return
@@ -106,7 +106,7 @@ def engine_track(
     """Check the config of *role* and raise its faults; None: this replica is not recorded."""
     own = config.roles.get(role)
     if own is None:
-        say_unknown(config, role)
+        warn_unknown(config, role)
         return None
     if own.engine is None:
         raise ConfigError([f"roles.{role}.engine: is not named, so nothing can reach it; name one"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlprof.config import check_config, merge_launches
-from rlprof.session._engines import held_ranks, say_unknown
+from rlprof.session._engines import held_ranks, warn_unknown
 from rlprof.session._open import given_or_named
 from rlprof.types import Launch
 
@@ -31,7 +31,7 @@ def launch(
     checked, uses = check_config(config, roles=[role], rank=held[0])
     own = checked.roles.get(role)
     if checked.enabled and own is None:
-        say_unknown(checked, role)
+        warn_unknown(checked, role)
     if not checked.enabled or own is None or not any(own.includes(one) for one in held):
         return Launch()
     return merge_launches({use.name: use.launch for use in uses[role]})

@@ -244,7 +244,7 @@ class Scribe:
         self._spans.write(self._span_lines(count))
 
     def _span_lines(self, count: int) -> Iterator[bytes]:
-        """Return the lines of the next *count* spans, after showing them to who wants to see."""
+        """Return the lines of the next *count* spans, after showing them to the span watchers."""
         batch: list[RawSpan] = []
         for left in range(count - 1, -1, -1):
             batch.append(self._raw.popleft())

@@ -95,7 +95,7 @@ class Session(Targets):
         if step == self.current_step:
             return
         self._end_step()
-        self.step_id = next(self.ids)  # first: who reads the step on another thread reads it, too
+        self.step_id = next(self.ids)  # first: a thread that reads the step reads its id, too
         self.current_step = step
         self._occurrences = {}
         while self.at_step:
@@ -203,7 +203,7 @@ class Session(Targets):
         self._is_closed = True
         self._leave()
         self._end_step()
-        self._say_shortfall()
+        self._report_shortfall()
 
     def _leave(self) -> None:
         while self.at_end:
@@ -261,8 +261,8 @@ class Session(Targets):
         for track in self._tracks:
             track.end_steps()
 
-    def _say_shortfall(self) -> None:
-        """Say why nothing was recorded, if the reported steps are the reason."""
+    def _report_shortfall(self) -> None:
+        """Report why nothing was recorded, if the reported steps are the reason."""
         if self._has_misstepped or not self.leads:  # reported before; or another decides on steps
             return
         from rlprof.session._unrecorded import lacking
