@@ -68,7 +68,7 @@ def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
 )
 def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, why, verbs):
     """It is said, nothing is open, and the next window is whole."""
-    hooks = configured(start_s=2)
+    hooks = configured(start_s=2 if fault == "hang" else 60)
     inside.goes_wrong(start=fault)
     with pytest.raises(CaptureError, match=why):
         start(hooks, folder)
@@ -90,7 +90,7 @@ def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, wh
 )
 def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
     """It is raised and noted, never called whole; the next window is."""
-    hooks = configured(stop_s=3)
+    hooks = configured(stop_s=3 if fault == "hang" else 60)
     start(hooks, folder)
     inside.goes_wrong(stop=fault)
 
