@@ -121,10 +121,10 @@ def test_an_error_names_its_page_below_the_traceback(config):
     with pytest.raises(rlprof.ConfigError) as wrong:
         rlprof.open({"tools": 1})
 
-    for error, page in ((second, "docs/failures.md"), (wrong, "docs/configuration.md")):
+    for error, page in ((second, "docs/failures.md "), (wrong, "rlprof check --keys ")):
         copied = pickle.loads(pickle.dumps(error.value))
         assert str(copied) == str(error.value)
-        assert [note.split()[0] for note in copied.__notes__] == [page]
+        assert [note.startswith(page) for note in copied.__notes__] == [True]
 
 
 @pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])

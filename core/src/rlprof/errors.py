@@ -62,7 +62,7 @@ class RlprofError(Exception):
 class ConfigError(RlprofError):
     """A configuration that cannot work; carries all faults, not only the first."""
 
-    page = "docs/configuration.md explains every key"
+    page = "rlprof check --keys explains every key"
 
     def __init__(self, faults: Sequence[str], source: str = "config") -> None:
         self.faults = tuple(faults)

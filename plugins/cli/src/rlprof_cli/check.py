@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from rlprof.config import check_config, merge_launches
 from rlprof.errors import ConfigError
@@ -12,7 +16,6 @@ from rlprof_cli._arguments import add_json
 from rlprof_cli._of_verl import is_of_verl
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
 
     from rlprof.config import Config, ToolUse
@@ -20,6 +23,17 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 """Characters of an engine argument's value that are shown."""
+
+
+class _Keys(argparse.Action):
+    """Turns on the list of keys, for which no file is needed."""
+
+    def __init__(self, *args: Any, file: argparse.Action, **values: Any) -> None:
+        super().__init__(*args, nargs=0, default=False, **values)
+        self._file = file
+
+    def __call__(self, _: object, namespace: argparse.Namespace, *__: object) -> None:
+        namespace.keys, self._file.required = True, False
 
 
 def add(subparsers: Any) -> None:
@@ -32,7 +46,7 @@ def add(subparsers: Any) -> None:
         "plugins. It records nothing and imports nothing heavy. Exit code 0: a run can start with "
         "FILE.",
     )
-    parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
+    file = parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
     parser.add_argument(
         "overrides",
         nargs="*",
@@ -50,12 +64,21 @@ def add(subparsers: Any) -> None:
         help="check only the plugins of this role, as one of its processes would "
         "(may be repeated; default: all roles)",
     )
-    add_json(parser, "the plugins of each role, cautions and faults")
+    parser.add_argument(
+        "--keys",
+        action=_Keys,
+        file=file,
+        help="instead of checking FILE, print every key of a config and every option of the "
+        "installed plugins, with its default and its meaning",
+    )
+    add_json(parser, "the plugins of each role, cautions and faults (with --keys: the keys)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was understood, or raise ConfigError."""
+    if args.keys:
+        return _print_keys(as_data=args.json)
     if args.json:
         found = _values(args)
         print(as_json(found, indent=2))
@@ -68,6 +91,16 @@ def run(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.file}: fine")
     _tell(args, config, tools)
+    return 0
+
+
+def _print_keys(*, as_data: bool) -> int:
+    from rlprof_cli._keys import all_keys, keys_table
+
+    keys, faults = all_keys()
+    print(as_json([attrs.asdict(one) for one in keys], indent=2) if as_data else keys_table(keys))
+    for fault in faults:
+        print(f"rlprof: left out: {fault}", file=sys.stderr)
     return 0
 
 
