@@ -57,7 +57,7 @@ def test_every_command_explains_itself(shell):
     (["chekc"], "rlprof: error: no command 'chekc'; did you mean 'check'?"),
     (["check"], "rlprof check: error: the following arguments are required: FILE"),
     (["plan", "p.yaml", "--steps", "9-3"],
-     "rlprof plan: error: argument --steps: expected a range like 0-20, got '9-3'"),
+     "rlprof plan: error: argument --steps: expected steps like 3 or 3,5-7, got '9-3'"),
     (["plan", "p.yaml", "--like", "run", "--window-s", "1"],
      "rlprof plan: error: argument --window-s: not allowed with argument --like"),
     (["ls", "--fils"], "rlprof ls: error: unrecognized arguments: --fils; did you mean '--fil"),
@@ -268,7 +268,13 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
 
 @pytest.mark.parametrize(
     ("join", "steps", "windows"),
-    [("false", "0-8", ["3", "4", "5"]), ("true", "0-100", ["3-5", "9"]), ("true", "4-9", ["9"])],
+    [
+        ("false", "0-8", ["3", "4", "5"]),
+        ("false", "4", ["4"]),
+        ("false", "3,5-9", ["3", "5", "9"]),
+        ("true", "0-100", ["3-5", "9"]),
+        ("true", "4-9", ["9"]),
+    ],
 )
 def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     """Continuous mode: a window a step, or one a stretch; only those that open in the range."""

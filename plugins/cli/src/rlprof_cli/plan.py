@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import check_config, load_config
 from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
-from rlprof.schedule import parse_steps
+from rlprof.schedule import Steps
 from rlprof_cli._advice import cautions, engine_words
-from rlprof_cli._arguments import add_json, duration
+from rlprof_cli._arguments import add_json, duration, steps
 from rlprof_cli._estimate import estimates
 from rlprof_cli._of_verl import refuse_verl
 from rlprof_cli._table import table
@@ -21,10 +20,10 @@ from rlprof_cli.offers import drives
 from rlprof_run import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import argparse
+    from collections.abc import Iterator, Sequence
 
     from rlprof.config import Config, ToolUse
-    from rlprof.schedule import Steps
 
 _MOST = 200
 """Lines shown."""
@@ -45,10 +44,10 @@ def add(subparsers: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
         "--steps",
-        type=_range,
+        type=steps,
         default="0-100",
-        metavar="A-B",
-        help="show these steps (default: 0-100)",
+        metavar="STEPS",
+        help="show these steps: 10, or 3,5-7 (default: 0-100)",
     )
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument(
@@ -79,12 +78,11 @@ def run(args: argparse.Namespace) -> int:
     if not config.enabled:
         print(f"{args.file}: off (enabled: false)")
         return 0
-    first, last = args.steps[0], args.steps[-1]
     if not any(config.records(role) for role in config.roles):
         print(f"{args.file}: only spans and counters are written (tool: none)")
         return 0
-    rows = _rows(config, first, last)
-    print(f"mode {config.mode}, steps {config.steps}; looking at {first}-{last}\n")
+    rows = _rows(config, args.steps)
+    print(f"mode {config.mode}, steps {config.steps}; looking at {Steps(tuple(args.steps))}\n")
     if not rows:
         print("nothing is recorded in these steps")
         return 0
@@ -98,9 +96,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _values(config: Config, steps: range) -> list[dict[str, Any]]:
+def _values(config: Config, shown: Sequence[range]) -> list[dict[str, Any]]:
     """Return the rows of the table as plain data."""
-    rows = _rows(config, steps[0], steps[-1]) if config.enabled else []
+    rows = _rows(config, shown) if config.enabled else []
     names = {role: [use.name for use in _uses(config, role)] for role in config.roles}
     return [
         {
@@ -125,29 +123,20 @@ def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:
     return f"step_{int(rows[0][0]):06d}/{part}/" + " or ".join(kinds)
 
 
-def _range(text: str) -> range:
-    """Read `--steps`."""
-    try:
-        return parse_steps(text).ranges[0]
-    except (ValueError, IndexError):
-        message = f"expected a range like 0-20, got {text!r}"
-        raise argparse.ArgumentTypeError(message) from None
-
-
-def between(steps: Steps, first: int, last: int) -> Iterator[int]:
-    """List the chosen steps from *first* to *last*, both included."""
+def _among(chosen: Steps, shown: Sequence[range]) -> Iterator[int]:
+    """Give the steps of *chosen* that are in *shown*, in order."""
     parts = []
-    for chosen in steps.ranges:
-        skipped = max(0, -(-(first - chosen.start) // chosen.step))
-        start = chosen.start + skipped * chosen.step
-        parts.append(range(start, min(chosen.stop, last + 1), chosen.step))
+    for every, part in product(chosen.ranges, shown):
+        skipped = max(0, -(-(part.start - every.start) // every.step))
+        start = every.start + skipped * every.step
+        parts.append(range(start, min(every.stop, part.stop), every.step))
     return (step for step, _ in groupby(merge(*parts)))
 
 
-def _rows(config: Config, first: int, last: int) -> list[tuple[str, ...]]:
+def _rows(config: Config, shown: Sequence[range]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     tools: dict[str, str] = {}
-    for step in between(config.steps, first, last):
+    for step in _among(config.steps, shown):
         if len(rows) >= _MOST:
             rows.append(("...", "", "", "", "and more; narrow --steps"))
             break
