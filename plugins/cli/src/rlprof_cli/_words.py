@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections import Counter
 from itertools import groupby
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rlprof_cli._table import size
@@ -14,24 +17,43 @@ if TYPE_CHECKING:
 
     from rlprof_run import Answer, CaptureResult, Run
 
+_KEPT = "; raw data are kept in "
+_FULL = re.compile("No space left on device|Disk quota exceeded")
 _GOOD = ("whole", "partial", "recording", "exporting")
 _BAD = {"failed": "failed", "lost": "was lost", "empty": "left nothing"}
 
 
 def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
-    """List the notes of *captures*."""
-    said = []
+    """List the notes of *captures*; those of a full disk become one, with the command to type."""
+    captures = list(captures)
+    raw = [(one, note.partition(_KEPT)) for one in captures for note in one.notes if _KEPT in note]
+    hosts, causes = {_salvage(run, one)[0] for one, _ in raw}, Counter(why for _, (why, *_) in raw)
+    found = []
     for capture in captures:
         who = f"{capture.window.id} {capture.target} {capture.tool}"
         unsupported = [f"not as asked: {key}: {why}" for key, why in capture.unsupported.items()]
-        said += [(who, note) for note in [*capture.notes, *unsupported]]
+        for note in [*capture.notes, *unsupported]:
+            why, _, folder = note.partition(_KEPT)
+            text = f"{why}{_KEPT}{PurePath(folder).parent}" if causes[why] > 1 else note
+            if _FULL.search(why):
+                host, command = _salvage(run, capture)
+                then = f", then run there: {command}" if host in hosts else ""
+                text = f"no space left on a disk that {host} writes to; free some{then}"
+            found.append((who, text))
         if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
-            host = run.by_name[capture.process].here.host
-            there = next((one.folder for one in run.left if one.host == host), run.path)
+            host, command = _salvage(run, capture)
             below = capture.scratch.partition(f"/{capture.process}/")[0]
-            text = f"raw data may be left below {below} on {host}; run there: "
-            said.append((who, f"{text}rlprof salvage {there}"))
-    return once(said)
+            found.append(
+                (who, f"raw data may be left below {below} on {host}; run there: {command}")
+            )
+    return once(found)
+
+
+def _salvage(run: Run, capture: CaptureResult) -> tuple[str, str]:
+    """Return the host of *capture*'s raw data, and the command to type there."""
+    host = run.by_name[capture.process].here.host
+    folder = next((one.folder for one in run.left if one.host == host), run.path)
+    return host, f"rlprof salvage {folder}"
 
 
 def problems(run: Run) -> list[str]:
@@ -66,28 +88,28 @@ def missing(run: Run) -> list[str]:
 
 def left(run: Run) -> list[str]:
     """List the files on other nodes, and the command that collects them."""
-    told = []
+    lines = []
     for one in run.left:
         what = f"on {one.host} in {one.folder}"
         if one.files:
             files = f"{one.files} file{'s' if one.files != 1 else ''}"
             what += f": {files}, {size(one.bytes or 0)}"
-        told.append(f"{what}: {one.reason}")
-    if told:
-        told.append(f"collect it with: rlprof collect {run.path}")
-    return told
+        lines.append(f"{what}: {one.reason}")
+    if lines:
+        lines.append(f"collect it with: rlprof collect {run.path}")
+    return lines
 
 
 def answers(run: Run) -> list[str]:
     """List the outcome of each request."""
-    told = []
+    lines = []
     for name, found in groupby(run.answers, key=lambda one: one.id):
-        told += once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
-    return told
+        lines += once((f"{name}, {one.target}", answer(one, run) + _why(one)) for one in found)
+    return lines
 
 
 def _why(one: Answer) -> str:
-    """Say why rlprof made the request itself; empty if somebody else made it."""
+    """Return why rlprof made the request itself; empty if somebody else made it."""
     who, _, why = str(one.asked.get("by", "")).partition(": ")
     return f" ({why})" if who == "rlprof" and why else ""
 
@@ -147,10 +169,10 @@ def _ranges(steps: Iterable[int]) -> str:
     return f"step {words}" if words.isdecimal() else f"steps {words}"
 
 
-def once(said: Iterable[tuple[str, str]]) -> list[str]:
+def once(notes_of: Iterable[tuple[str, str]]) -> list[str]:
     """Merge equal notes: name the first target, and how many more have the note."""
     found: dict[str, dict[str, None]] = {}
-    for who, what in said:
+    for who, what in notes_of:
         found.setdefault(what, {})[who] = None
     return [
         f"{next(iter(who))}{f' and {len(who) - 1} more' if len(who) > 1 else ''}: {what}"
