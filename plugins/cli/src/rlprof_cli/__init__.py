@@ -148,15 +148,15 @@ def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     if args.command == "check" and not any(one.startswith("-") for one in left):
         args.overrides, left = [*args.overrides, *left], []  # argparse takes none behind an option
     if left:
-        told = args.parsers.get(args.command, parser)
+        asked = args.parsers.get(args.command, parser)
         why = whose(left, args) if args.command == "export" else ""
         if why:
-            told.error(why)
-        told.refuse(left)
+            asked.error(why)
+        asked.refuse(left)
     return args
 
 
 def _refused(exc: OSError) -> str:
-    """Say what the system refused, with the file first."""
+    """Describe what the system refused, with the file first."""
     why = (exc.strerror or str(exc)).lower()
     return why if exc.filename is None else f"{exc.filename}: {why}"

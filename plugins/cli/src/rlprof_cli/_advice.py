@@ -31,8 +31,8 @@ def cautions(uses: Iterable[ToolUse]) -> list[str]:
 
 def engine_words(use: ToolUse) -> str:
     """Name an engine, and the tools that record its processes."""
-    said = [one_line(one.text) for one in use.advice if one.about == _RECORDS]
+    ways = [one_line(one.text) for one in use.advice if one.about == _RECORDS]
     names = ", ".join(one.name for one in use.inside)
     inside = [f"inside it: {names}"] if names else []
-    words = "; ".join(said or inside)
+    words = "; ".join(ways or inside)
     return f"engine {use.name}" + (f" ({words})" if words else "")

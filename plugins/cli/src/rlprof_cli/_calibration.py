@@ -59,10 +59,10 @@ def file_of(use: ToolUse) -> Path:
 
 @cache
 def _version(module: str) -> str:
-    """Say which version of its distribution *module* is.
+    """Return the version of *module*'s distribution.
 
-    Only one of the package's own name is looked for: to look through all of them takes a tenth of
-    a second, which a profiler with stacks makes many, and shows in its trace.
+    The distribution must have the name of the package: a search through all distributions takes
+    0.1 s, or seconds under a profiler with stacks, and shows in its trace.
     """
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(module.partition(".")[0])
@@ -100,7 +100,7 @@ def begin(use: ToolUse) -> subprocess.Popen[bytes]:
 
 
 def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
-    """Measure *use* now and wait for it, or say why that is impossible."""
+    """Measure *use* now and wait for it, or return why that is impossible."""
     if not can_be_measured(use):
         return "the tool brings no sample to measure it with"
     file = file_of(use)

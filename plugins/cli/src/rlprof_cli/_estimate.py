@@ -61,8 +61,8 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
                 reasons += [f"no estimate of {use.name}: {found}"] if found else []
                 continue
             guessed += [_guessed(role, use, *window, found) for window in rest.items()]
-    told = "\n".join(dict.fromkeys(reasons))
-    return "\n\n".join([*_tables(seen, guessed, run, window_s), *([told] if told else [])])
+    notes = "\n".join(dict.fromkeys(reasons))
+    return "\n\n".join([*_tables(seen, guessed, run, window_s), *([notes] if notes else [])])
 
 
 def _tables(
@@ -84,7 +84,7 @@ def _tables(
 
 
 def _said(run: Run | None, window_s: float | None) -> tuple[str, str]:
-    """Say which window is estimated, and how to get a better estimate."""
+    """Describe which window is estimated, and how to get a better estimate."""
     if run is not None:
         return "windows of these lengths", "; that run recorded none of these"
     if window_s is not None:

@@ -30,11 +30,13 @@ def add_offered(subparsers: Any, own: Collection[str]) -> None:
         try:
             _add(subparsers, name, entries)
         except (Exception, SystemExit) as exc:  # a stranger's code
-            told = str(exc) if isinstance(exc, PluginError) else _said(name, entries[0], exc)
+            why = (
+                str(exc) if isinstance(exc, PluginError) else _does_not_load(name, entries[0], exc)
+            )
             if name not in subparsers.choices:
                 stub = subparsers.add_parser(name, help="does not load")
                 stub.add_argument("rest", nargs=argparse.REMAINDER)
-            subparsers.choices[name].set_defaults(run=_Refusal(told))
+            subparsers.choices[name].set_defaults(run=_Refusal(why))
 
 
 def _add(subparsers: Any, name: str, entries: Sequence[Any]) -> None:
@@ -56,10 +58,10 @@ class _Refusal:
         raise PluginError(self._why)
 
 
-def _said(name: str, entry: Any, exc: BaseException) -> str:
+def _does_not_load(name: str, entry: Any, exc: BaseException) -> str:
     who = _distribution(entry)
-    why = one_line(f"{type(exc).__name__}: {exc}", longest=500)
-    return f"command {name!r} ({who}) does not load: {why}; repair or uninstall {who}"
+    reason = one_line(f"{type(exc).__name__}: {exc}", longest=500)
+    return f"command {name!r} ({who}) does not load: {reason}; repair or uninstall {who}"
 
 
 def _distribution(entry: Any) -> str:

@@ -22,7 +22,7 @@ _MANNERS = {
 
 
 def page(command: str | None) -> str:
-    """Say where *command* is explained; None: no command was named."""
+    """Return where *command* is explained; None: no command was named."""
     named = f"rlprof {command} --help explains this command"
     return named if command else "rlprof --help lists all commands"
 

@@ -96,9 +96,9 @@ def _summary(
 ) -> int:
     """Print the captures; return 0 if something was recorded and nothing failed."""
     skipped = [one for one in recorded.skipped if one.request in ids]
-    said = [(str(one.target), _words.answer(one, recorded)) for one in answers]
-    said += [(f"step {one.step}, {one.target}", one.reason) for one in skipped]
-    for line in _words.once(said):
+    outcomes = [(str(one.target), _words.answer(one, recorded)) for one in answers]
+    outcomes += [(f"step {one.step}, {one.target}", one.reason) for one in skipped]
+    for line in _words.once(outcomes):
         print(f"  {plain(line, 1000)}")
     if captures:
         rows = [

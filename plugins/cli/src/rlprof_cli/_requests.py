@@ -104,7 +104,7 @@ def _inside(config: Config, role: str) -> tuple[str, ...] | None:
 
 
 def _beside(role: str, config: Config) -> str:
-    """Say that an engine keeps the tools it was launched with."""
+    """Report that an engine keeps the tools it was launched with."""
     there = ", ".join(config.tools_inside(role)) or "none"
     return (
         f"--tool: {role} is recorded by its engine, {config.roles[role].engine}, and by the tools "
@@ -157,10 +157,10 @@ def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
     })  # fmt: skip
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
-    told = f"no live process of {request.role}, {ranks} (live: {shown or 'none'})"
+    fault = f"no live process of {request.role}, {ranks} (live: {shown or 'none'})"
     if request.role in config.roles:
-        told += "; it may not have started or been attached yet"
-    return told
+        fault += "; it may not have started or been attached yet"
+    return fault
 
 
 def _all(found: Iterable[Iterable[str]]) -> list[str]:

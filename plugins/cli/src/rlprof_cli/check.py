@@ -29,7 +29,7 @@ class _Keys(argparse.Action):
     """Turns on the list of keys, for which no file is needed."""
 
     def __init__(self, *args: Any, file: argparse.Action, **values: Any) -> None:
-        super().__init__(*args, nargs=0, default=False, **values)
+        super().__init__(*args, **values)
         self._file = file
 
     def __call__(self, _: object, namespace: argparse.Namespace, *__: object) -> None:
@@ -67,6 +67,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--keys",
         action=_Keys,
+        nargs=0,
+        default=False,
         file=file,
         help="instead of checking FILE, print every key of a config and every option of the "
         "installed plugins, with its default and its meaning",
@@ -90,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{args.file}: fine, and off (enabled: false)")
         return 0
     print(f"{args.file}: fine")
-    _tell(args, config, tools)
+    _print_roles(args, config, tools)
     return 0
 
 
@@ -117,13 +119,15 @@ def _of_verl(args: argparse.Namespace) -> int:
         print("  rlprof records it with these overrides:")
         print(*(f"    {line}" for line in missing), sep="\n")
     print(f"  steps: {config.steps.as_data()}, {config.mode}, into {config.run_dir}")
-    _tell(args, config, tools)
+    _print_roles(args, config, tools)
     for words in found.notes:
         print(f"  {words}")
     return 0
 
 
-def _tell(args: argparse.Namespace, config: Config, tools: Mapping[str, Sequence[ToolUse]]) -> None:
+def _print_roles(
+    args: argparse.Namespace, config: Config, tools: Mapping[str, Sequence[ToolUse]]
+) -> None:
     """Print what records each role, and what to know before the run."""
     for role, uses in tools.items():
         names = [use.name if use.kind == "tool" else engine_words(use) for use in uses]
@@ -168,7 +172,7 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _needs(launch: Launch) -> list[str]:
-    """Say what a process must be started with."""
+    """List what a process must be started with."""
     prefix = " ".join(launch.argv_prefix)
     return [
         *([f"{prefix!r} before the command"] if prefix else []),
@@ -179,7 +183,7 @@ def _needs(launch: Launch) -> list[str]:
 
 
 def _arguments(arguments: Mapping[str, Any]) -> list[str]:
-    """Say which arguments an engine needs; by name only, where a value would fill the screen."""
+    """List the arguments that an engine needs; by name only, if a value would fill the screen."""
     found = sorted(arguments.items())
     if any(len(repr(value)) > _LONGEST for _, value in found):
         names = ", ".join(name for name, _ in found)

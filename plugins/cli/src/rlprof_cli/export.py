@@ -30,7 +30,7 @@ _CANNOT = {
     "render": "cannot read a run, only files that rlprof did not make",
     "render_files": "cannot read files that rlprof did not make",
 }
-"""Hook → what is said of an exporter that does not have it."""
+"""Hook → the error of an exporter without it."""
 
 
 def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
@@ -128,7 +128,7 @@ def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
 
 
 def _why(exc: Exception, out: Path) -> str:
-    """Say what was wrong; for a full disk also where, and what to do."""
+    """Describe what was wrong; for a full disk also where, and what to do."""
     if isinstance(exc, OSError) and exc.errno in _NO_ROOM:
         why = os.strerror(exc.errno).lower()
         return f"{out}: cannot be written to: {why}; name a folder that has room: --out DIR"
@@ -136,7 +136,7 @@ def _why(exc: Exception, out: Path) -> str:
 
 
 def _make(out: Path) -> None:
-    """Create the folder; say what to do if that fails."""
+    """Create the folder; if that fails, raise an error with what to do."""
     other = "name a folder that you can write to: --out DIR"
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -48,7 +48,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the files; say what to do with them."""
+    """Write the files, and print what to do with them."""
     _check_name(args.kind, args.name)
     home = Path(args.dir)
     if not home.is_dir():

@@ -91,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_estimate:
         sys.stdout.flush()  # measuring takes seconds; who reads both streams has them in order
         print(f"\n{estimates(config, earlier, args.window_s)}")
-        told = cautions(use for role in config.roles for use in _uses(config, role))
-        print("".join(f"\n{words}" for words in told), end="\n" if told else "")
+        found = cautions(use for role in config.roles for use in _uses(config, role))
+        print("".join(f"\n{words}" for words in found), end="\n" if found else "")
     return 0
 
 

@@ -40,7 +40,7 @@ class Asker:
 
 
 def too_late(demand: Demand, now: int | None) -> str:
-    """Say why its first step can no longer be recorded at step *now*; empty: it can."""
+    """Return why its first step can no longer be recorded at step *now*; empty: it can."""
     if not demand.first or now is None or now < demand.first:
         return ""
     if now == demand.first:
@@ -101,7 +101,7 @@ class Demands:
             self._answer(demand)
 
     def close(self) -> None:
-        """Say which demands are left, once."""
+        """Report which demands are left, once."""
         waiting, self._is_closed = () if self._is_closed else self.waiting, True
         for demand in waiting:
             self._answer(demand, error="the session was closed")

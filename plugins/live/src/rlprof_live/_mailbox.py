@@ -44,7 +44,7 @@ class Mailbox:
     def take(self, requests: Iterable[control.Request]) -> None:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
         asked = [(request, one) for request in requests for one in self._meant(request)]
-        if asked:  # before it is said: a reader of the answer may go on to the next step
+        if asked:  # before the answer: its reader may go on to the next step
             self._asker.ask(one for _, one in asked)
         for request, (track, demand, _) in asked:
             self._accept(request, track, demand)
@@ -92,7 +92,7 @@ class Mailbox:
 
 
 def _as_asked(request: control.Request, faults: Iterable[str]) -> list[str]:
-    """Say faults of the config that the request would be in the words of the request."""
+    """Name the options in *faults* as the request does."""
     return [fault.removeprefix(f"config: roles.{request.role}.options.") for fault in faults]
 
 
@@ -110,7 +110,7 @@ def _uses(request: control.Request, uses: Sequence[ToolUse], track: Track) -> li
 
 
 def _why_not(request: control.Request, uses: Sequence[ToolUse], track: Track) -> str:
-    """Say why nothing would record *track*."""
+    """Return why nothing would record *track*."""
     is_inside = any(getattr(use.plugin, "drives", False) for use in uses if use.kind == "engine")
     if _is_beside(request, track) or (request.tool is not None and is_inside):
         return f"{request.role} is recorded by its engine; leave --tool out"

@@ -53,8 +53,8 @@ def text_of(figures: Mapping[str, float], labels: Mapping[str, str], now: float)
         if name not in typed:
             typed.add(name)
             lines.append(f"# TYPE {name} gauge")
-        said = ",".join(f'{label}="{_escaped(text)}"' for label, text in own.items())
-        lines.append(f"{name}{{{said}}} {value!r}")
+        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in own.items())
+        lines.append(f"{name}{{{pairs}}} {value!r}")
     return "\n".join(lines) + "\n"
 
 

@@ -26,13 +26,13 @@ class Pauses:
             gc.callbacks.append(self)
             session.at_end.append(self.end)
 
-    def __call__(self, when: str, said: Mapping[str, Any]) -> None:
+    def __call__(self, when: str, info: Mapping[str, Any]) -> None:
         """Hear from the collector that a collection starts or has ended."""
         now = time.monotonic_ns()
         if when == "start":
             self._began = now
         elif now - self._began >= _LEAST_NS:
-            noted = {key: said[key] for key in ("generation", "collected") if key in said}
+            noted = {key: info[key] for key in ("generation", "collected") if key in info}
             self._session.add_span("gc", self._began, now, noted)
 
     def end(self) -> None:

@@ -37,11 +37,11 @@ class Sampler:
         self,
         file: Path,
         rule: Counters,
-        tell: Callable[[str], object],
+        report: Callable[[str], object],
         is_recording: Callable[[], bool] = lambda: False,
     ) -> None:
         self._rule = rule
-        self._tell = tell
+        self._report = report
         self._is_recording = is_recording
         """Whether a window is open: then it reads more often."""
         self._file = Journal(file)
@@ -75,7 +75,7 @@ class Sampler:
             with suppress(OSError):  # a full disk: it waits in memory, and is counted
                 self._file.write(self._looked())
             if self._file.given > rule.bytes:
-                self._tell(f"counters end here: they fill counters.bytes ({rule.bytes:,})")
+                self._report(f"counters end here: they fill counters.bytes ({rule.bytes:,})")
                 break
             self._wake.wait(rule.in_window_s if self._is_recording() else rule.every_s)
             self._wake.clear()
@@ -89,7 +89,7 @@ class Sampler:
                 line["values"] = dict(read())
             except Exception as exc:  # a stranger's code
                 self._sources.pop(target, None)
-                self._tell(f"counters of {target or 'the process'}: {type(exc).__name__}: {exc}")
+                self._report(f"counters of {target or 'the process'}: {type(exc).__name__}: {exc}")
                 continue
             if target is not None:
                 line["target"] = attrs.asdict(target)

@@ -122,8 +122,8 @@ def read(file: Path) -> list[Request]:
     if faults:
         lines = [
             f"{file.name}: {path + ': ' if path else ''}{message}"
-            for path, told in faults.found.items()
-            for message in told
+            for path, messages in faults.found.items()
+            for message in messages
         ]
         raise ConfigError(lines, str(file))
     return requests

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def odd(path: Path) -> str:
-    """Say why *path* is no file that can be read, in words; empty if it is one."""
+    """Return why *path* is not a readable file; empty if it is one."""
     try:
         return oddity(path.stat())
     except FileNotFoundError:

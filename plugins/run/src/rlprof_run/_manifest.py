@@ -72,7 +72,7 @@ class ManifestReader:
         self._problems: list[str] = []
         self.attached: dict[tuple[str, Target], Attached] = {}
 
-    def tell(self, line: dict[str, Any]) -> None:
+    def take(self, line: dict[str, Any]) -> None:
         """Take one line."""
         try:
             hear = getattr(self, f"_on_{line['event']}", None)
@@ -108,8 +108,8 @@ class ManifestReader:
     def answers(self, process: Process) -> list[Answer]:
         """List the outcomes of requests to this process and its engines."""
         found = [
-            Answer(name, target or process.target, **told)
-            for (target, name), told in self._requests.items()
+            Answer(name, target or process.target, **fields)
+            for (target, name), fields in self._requests.items()
         ]
         if process.state == "running":
             return found
@@ -118,19 +118,19 @@ class ManifestReader:
 
     def problems(self, process: Process) -> list[str]:
         """List the problems outside of windows."""
-        told = []
+        lines = []
         if self.dropped:
-            told.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")
+            lines.append(f"spans/{self.name}.jsonl: {self.dropped} spans could not be written")
         if self.left_out:
-            told.append(
+            lines.append(
                 f"spans/{self.name}.jsonl: {self.left_out} spans are left out beyond spans.bytes; "
                 "steps, phases and a summary of each step are there"
             )
         for (target, tool), error in self._configuring.items():
             if error or process.state != "running":
                 what = error or "never returned"
-                told.append(f"{target or process.target}: {tool}: configure: {what}")
-        return told + [f"{process.target}: {reason}" for reason in self._problems]
+                lines.append(f"{target or process.target}: {tool}: configure: {what}")
+        return lines + [f"{process.target}: {reason}" for reason in self._problems]
 
     def _capture(self, line: Mapping[str, Any]) -> CaptureBuilder:
         return self.drafts[target_of(line), window_of(line), line["tool"]]
@@ -160,7 +160,7 @@ class ManifestReader:
         if line.get("lighter"):
             draft.notes.append(f"recorded less than asked: {line['lighter']}")
         key = draft.target, draft.window, draft.tool
-        self.drafts.setdefault(key, draft)  # said twice: nothing is unsaid
+        self.drafts.setdefault(key, draft)  # a second line changes nothing
 
     def _on_configuring(self, line: dict[str, Any]) -> None:
         self._configuring[target_of(line), str(line["tool"])] = ""
@@ -249,10 +249,10 @@ class ManifestReader:
         }  # fmt: skip
 
     def _on_served(self, line: dict[str, Any]) -> None:
-        told = self._requests[target_of(line), line["request"]]
-        told["error"] = str(line.get("error") or "")
-        told["steps"] = tuple(int(step) for step in line["steps"])
-        told["state"] = "unserved" if told["error"] else "served"
+        fields = self._requests[target_of(line), line["request"]]
+        fields["error"] = str(line.get("error") or "")
+        fields["steps"] = tuple(int(step) for step in line["steps"])
+        fields["state"] = "unserved" if fields["error"] else "served"
 
     def _on_clock_offset(self, line: dict[str, Any]) -> None:
         self.offsets.append(Offset.of_line(line))

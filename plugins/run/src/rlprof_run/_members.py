@@ -18,19 +18,19 @@ def with_missed(
     captures: Iterable[CaptureResult], readers: Iterable[ManifestReader]
 ) -> list[CaptureResult]:
     """Add a missed window: a note to its capture, or a failed capture."""
-    told = list(captures)
-    places = {(one.target, one.window, one.tool): number for number, one in enumerate(told)}
+    found = list(captures)
+    places = {(one.target, one.window, one.tool): number for number, one in enumerate(found)}
     for reader in readers:
         for miss in reader.missed:
             key = miss.target, miss.window, miss.tool
             if key not in places:
                 if not miss.is_fault:
                     continue
-                places[key] = len(told)
-                told.append(_never_begun(reader.name, miss))
-            own = told[places[key]]
-            told[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note), **miss.late)
-    return told
+                places[key] = len(found)
+                found.append(_never_begun(reader.name, miss))
+            own = found[places[key]]
+            found[places[key]] = attrs.evolve(own, notes=(*own.notes, miss.note), **miss.late)
+    return found
 
 
 def _never_begun(process: str, miss: Missed) -> CaptureResult:

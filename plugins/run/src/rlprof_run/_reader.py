@@ -30,7 +30,7 @@ from rlprof_run._on_nodes import left_of
 from rlprof_run._run import Answer, CaptureResult, Process, Run, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from rlprof.types import Clock
 
@@ -130,13 +130,13 @@ def read(path: str | Path) -> Run:
         if not file.name.startswith(SALVAGED):
             readers[file.stem] = ManifestReader(file.stem)
             for line in read_lines(file, problems):
-                readers[file.stem].tell(line)
+                readers[file.stem].take(line)
     for file in manifests:
-        if file.name.startswith(SALVAGED):  # told about others, after what they said themselves
+        if file.name.startswith(SALVAGED):  # lines about others, read after their own
             for line in read_lines(file, problems):
                 of = line.get("of")
                 if isinstance(of, str) and of in readers:
-                    readers[of].tell(line)
+                    readers[of].take(line)
     for reader in readers.values():
         file = path / "manifest" / f"{reader.name}.jsonl"
         lacking = "first line" if reader.target is None else "clock" if not reader.clocks else ""
@@ -151,7 +151,7 @@ def read(path: str | Path) -> Run:
         problems += reader.problems(process)
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
-    processes, captures = _as_told_by_others(processes, captures, readers.values())
+    processes, captures = _with_others_lines(processes, captures, readers.values())
     attached = tuple(one for reader in readers.values() for one in reader.attached.values())
     for capture in captures:
         for artifact in capture.artifacts:
@@ -194,7 +194,7 @@ def read(path: str | Path) -> Run:
 
 
 def _why(exc: Exception, header: Any) -> str:
-    """Say what is wrong with an unreadable header, and first which version wrote it."""
+    """Describe what is wrong with an unreadable header, and first which version wrote it."""
     why = str(exc.strerror or exc) if isinstance(exc, OSError) else repr(exc)
     if isinstance(exc, json.JSONDecodeError):
         why = f"it is no JSON (line {exc.lineno}: {exc.msg})" if exc.doc.strip() else "it is empty"
@@ -215,25 +215,24 @@ def _release(version: str) -> list[int]:
     return [int(number) for number in match[0].split(".")] if match else []
 
 
-def _as_told_by_others(
-    processes: list[Process], captures: list[CaptureResult], readers: Iterable[ManifestReader]
+def _with_others_lines(
+    processes: list[Process], captures: list[CaptureResult], readers: Collection[ManifestReader]
 ) -> tuple[list[Process], list[CaptureResult]]:
     """Add what a fleet's driver knows about its members: their clocks, and their failures.
 
     The times of captures are wall-clock times then.
     """
-    told = list(readers)
-    offsets = [offset for reader in told for offset in reader.offsets]
+    offsets = [offset for reader in readers for offset in reader.offsets]
     processes, captures = aligned(processes, captures, offsets)
     clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
-    all_captures = with_missed(captures, told)
+    all_captures = with_missed(captures, readers)
     return processes, [_placed(one, clocks.get(one.process)) for one in all_captures]
 
 
 def _placed(capture: CaptureResult, clocks: list[Clock] | None) -> CaptureResult:
     """Turn the monotonic times of *capture* into wall-clock times, as those of spans are.
 
-    One that only a driver without *clocks* tells of has no time.
+    A capture that only a driver without *clocks* reported has no time.
     """
     if clocks is None:
         return attrs.evolve(capture, opened_ns=0)
@@ -263,17 +262,17 @@ def _unattached(config: Mapping[str, Any], readers: Iterable[ManifestReader]) ->
 
 
 def _missing(
-    expected: Mapping[str, Any], processes: list[Process], readers: Iterable[ManifestReader]
+    expected: Mapping[str, Any], processes: list[Process], readers: Collection[ManifestReader]
 ) -> Iterator[Target]:
     """Compare the ranks each role should have with those that wrote something, here or elsewhere.
 
     An actor of a fleet may stand in several roles, and writes as the first of them.
     """
-    told, worlds = list(readers), dict[str, int]()
+    worlds: dict[str, int] = {}
     wrote = [process.target for process in processes]
-    wrote += [target for reader in told for target in reader.wrote_elsewhere]
+    wrote += [target for reader in readers for target in reader.wrote_elsewhere]
     seen = {(target.role, target.rank) for target in wrote}
-    posts = [post for reader in told for post in reader.attached.values()]
+    posts = [post for reader in readers for post in reader.attached.values()]
     for target in (*wrote, *(post.target for post in posts)):
         worlds[target.role] = max(target.world_size, worlds.get(target.role, 0))
     for post in posts:

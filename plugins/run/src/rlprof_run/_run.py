@@ -211,18 +211,18 @@ class Run:
         """
         problems, chosen = [] if problems is None else problems, self.selection
         is_all = chosen.is_all
-        told = sorted(self.path.glob("spans/+*.jsonl"))
+        by_driver = sorted(self.path.glob("spans/+*.jsonl"))
         known: set[tuple[Any, ...]] = set()
         for process, clocks in self._selected() if chosen.has_spans() else ():
             for line in read_lines(self.path / "spans" / f"{process.name}.jsonl", problems):
-                if told and line.get("kind") == "phase":
+                if by_driver and line.get("kind") == "phase":
                     known.add(_phase(process.name, line))
                 span = _span(process, clocks, line)
                 if span is not None and (is_all or covers(span, chosen, self._times)):
                     yield span
         mine = {process.name: (process, clocks) for process, clocks in self._selected()}
         mark = f'"{next(iter(mine))}"'.encode() if len(mine) == 1 else b""
-        for file in told if mine and chosen.has_spans() else ():
+        for file in by_driver if mine and chosen.has_spans() else ():
             for line in read_lines(file, problems, mark):
                 of = line.get("of")
                 if isinstance(of, str) and of in mine and _phase(of, line) not in known:

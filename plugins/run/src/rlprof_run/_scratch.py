@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def refusal(run: Run, capture: CaptureResult) -> str:
-    """Say why the raw data of *capture* cannot be had here; empty if they can."""
+    """Return why the raw data of *capture* cannot be read here; empty if they can."""
     folder, writer = Path(capture.scratch), run.by_name[capture.process]
     try:
         os.lstat(folder / "capture.json")

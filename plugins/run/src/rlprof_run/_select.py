@@ -104,7 +104,7 @@ def _times_of(run: Run) -> Iterator[tuple[int, int] | None]:
 def _span_times(
     run: Run, selection: Selection, own_times: Iterable[tuple[int, int]]
 ) -> Times | None:
-    """Say when a span that names no selected step may have been; None: any time.
+    """Return when a span that names no selected step may have been; None: any time.
 
     With windows named that is while one of them was open, else while a selected step went on.
     """
@@ -127,11 +127,11 @@ def _span_times(
 
 
 def covers(span: Span, selection: Selection, times: Times | None) -> bool:
-    """Whether *span* is of the part, but for its role."""
-    is_told = bool(selection.steps) and span.step is not None
+    """Whether *span* belongs to the part, whatever its role."""
+    has_step = bool(selection.steps) and span.step is not None
     if span.step is not None and not selection.has_step(span.step):
         return False
-    is_placed = selection.windows or not is_told
+    is_placed = selection.windows or not has_step
     if times is not None and is_placed and not _meets(span.start_ns, span.end_ns, times):
         return False
     return selection.has_time(span.start_ns, span.end_ns)

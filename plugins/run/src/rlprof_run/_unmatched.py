@@ -43,7 +43,7 @@ def explain_empty(run: Run, selection: Selection, times: Sequence[tuple[int, int
 
 
 def unmatched(run: Run, selection: Selection) -> Iterator[str]:
-    """Say which names in *selection* are those of nothing in *run*; numbers of steps may be."""
+    """List the names in *selection* that nothing in *run* has; numbers of steps need not exist."""
     for one in _words(run, selection, has_spans=True):
         missing = [word for word in one.asked if word not in one.there]
         if missing:

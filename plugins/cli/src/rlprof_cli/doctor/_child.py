@@ -83,11 +83,11 @@ def ask(
         finally:
             if process is not None:
                 _end(process, marked)
-        said = _text(log)
-        raised = tuple(line for line in said.splitlines() if _RAISED.match(line))
+        output = _text(log)
+        raised = tuple(line for line in output.splitlines() if _RAISED.match(line))
         value = json.loads(_text(result)) if os.fstat(result).st_size else None
         is_well = code == 0 and value is not None
-        return Answer(value, "" if is_well else _fault(code, said, timeout_s), raised)
+        return Answer(value, "" if is_well else _fault(code, output, timeout_s), raised)
     finally:
         os.close(result)
         os.close(log)
@@ -110,22 +110,22 @@ def _end(process: subprocess.Popen[bytes], marked: str) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
-def _fault(code: int | None, said: str, timeout_s: float) -> str:
+def _fault(code: int | None, output: str, timeout_s: float) -> str:
     if code is None:
-        return f"did not return within {timeout_s:g} s{_place(said)}"
+        return f"did not return within {timeout_s:g} s{_place(output)}"
     if code < 0:
         known = -code in signal.Signals.__members__.values()
         name = signal.Signals(-code).name if known else f"signal {-code}"
-        return f"crashed with {name}{_place(said)}"
-    words = said.strip().splitlines()
+        return f"crashed with {name}{_place(output)}"
+    words = output.strip().splitlines()
     raised = [line for line in words if _RAISED.match(line)]
     last = (raised or words or ["it said nothing"])[-1]
     return f"ended with {code}: {last[:500]}"
 
 
-def _place(said: str) -> str:
+def _place(output: str) -> str:
     """Find in the output of `faulthandler` where it was: in which hook of the plugin, if any."""
-    blocks = re.split(r"^(?=Current thread|Thread 0x)", said, flags=re.MULTILINE)[1:]
+    blocks = re.split(r"^(?=Current thread|Thread 0x)", output, flags=re.MULTILINE)[1:]
     crashed = [block for block in blocks if block.startswith("Current")]
     threads = [list(_FRAME.finditer(block)) for block in crashed or blocks[::-1]]  # main is last
     for frames in threads:

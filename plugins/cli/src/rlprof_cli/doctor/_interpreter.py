@@ -15,7 +15,7 @@ _FEW_FILES = 1024
 
 
 def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Finding]:
-    """Say whether rlprof supports this Python."""
+    """Report whether rlprof supports this Python."""
     text = ".".join(map(str, version))
     oldest, newest = (".".join(map(str, bound)) for bound in (_OLDEST, _NEWEST))
     wrong = []
@@ -29,7 +29,7 @@ def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Find
 
 
 def look_at_core() -> list[Finding]:
-    """Say which rlprof this is, and whether other copies are in its way."""
+    """Report which rlprof this is, and whether other copies are in its way."""
     # A folder may be on the path twice, so compare distributions by location.
     found = {
         str(dist.locate_file("")): dist.version
@@ -48,7 +48,7 @@ def look_at_core() -> list[Finding]:
 
 
 def look_at_limits() -> list[Finding]:
-    """Say whether the system's limits leave room for a profile."""
+    """Report whether the system's limits leave room for a profile."""
     wrong = []
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files != resource.RLIM_INFINITY and files < _FEW_FILES:
