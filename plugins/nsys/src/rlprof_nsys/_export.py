@@ -37,6 +37,8 @@ _HOLDS_ALL = (
     "the report holds environment variables of all processes that nsys could read, in plain "
     "text; check it before you share it"
 )
+_BLIND = "; nsys 2023.4 sees the ranges of nvtx 0.2.11, newer nsys those of newer nvtx"
+"""From 0.2.12 on, nvtx asks whether a domain is enabled, and nsys 2023.4 answers no without error."""
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report; put nsys on PATH and export again"
 )
@@ -115,16 +117,15 @@ class _Export:
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
         spans = self.notes.get("spans") or 0
-        lost = ""
-        if written.ranges < spans:
-            lost = f"{spans - written.ranges} of {spans} phases have no range in the report"
-            why = why or ("" if self.notes.get("self_test") else lost)  # else it is `unsupported`
+        if written.ranges < spans and not why:
+            why = f"{spans - written.ranges} of {spans} phases have no range in the report"
+            why += "" if written.ranges else _BLIND
         return Artifact(
             name,
             kind="trace",
             format="chrome-trace",
             status="partial" if why else "whole",
-            note=why or lost,
+            note=why,
             events=written.events,
             text_size=written.text_size,
         )

@@ -44,11 +44,11 @@ class Session:
     """The word that this process left for the others about its window."""
 
     def start(
-        self, folder: Path, options: Sequence[str], word: Word | None, *, within_s: float
+        self, folder: Path, options: Sequence[str], word: Word, *, within_s: float
     ) -> Word | None:
         """Start to collect into *folder*; raise CaptureError if nsys does not.
 
-        Leave *word*, if given, for the processes that share the session. If one of them opened the
+        Leave *word* for the processes that share the session. If one of them opened the
         same window before, join that window and return its word.
         """
         end = time.monotonic() + within_s
@@ -138,13 +138,11 @@ class Session:
             return self._taken(None)
         return f"nsys {verb}: {said.sentence}"
 
-    def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:
+    def _claimed(self, own: Word, folder: Path, end: float) -> Word | None:
         """Join the window *own* if another process opened it; None: open it here."""
         while self.program.folder:  # else no launcher made the session
             word = _shared.read_word(self.program.folder)
             if word is None:
-                if own is None:
-                    return None
                 own = attrs.evolve(own, state=BEGINNING)
                 if _shared.claim(self.program.folder, own):
                     self._own = own
@@ -155,7 +153,7 @@ class Session:
                 continue
             elif word.state == IS_OPEN:
                 self.is_in_doubt = False  # nsys collects for the other process
-                if own is None or word.window != own.window or word.pid == own.pid:
+                if word.window != own.window or word.pid == own.pid:
                     raise CaptureError(self._taken(word))
                 if _shared.join(self.program.folder, word, folder):
                     return word
