@@ -98,7 +98,7 @@ def test_msprof_analyze_takes_both_ranks(ranks, tmp_path):
         capture_output=True, text=True, env={**os.environ, "PYTHONWARNINGS": "ignore"},
     )  # fmt: skip
 
-    assert Path(command[-1]).name == "actor_npu_cluster"
+    assert Path(command[-1]).name == "update_actor"
     (table,) = tmp_path.rglob("cluster_step_trace_time.csv")
     with table.open() as file:
         rows = sorted((row["Type"], row["Index"], row["Step"]) for row in csv.DictReader(file))

@@ -3,7 +3,7 @@
 In the process that trains: `_options` (what you can ask), `_npu` (the tool), `_library` (what is
 installed, and which other profilers are on), `_recording` (one window), `_forks`.
 In the helper process: `_export`, `_raw` (torch_npu's folder), `_analysis` and `analysing`
-(torch_npu's analysis in a process of its own), `_trace`, `_cluster` (the folder of all ranks).
+(torch_npu's analysis in a process of its own), `_trace`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact, CaptureError
-from rlprof_npu import _cluster, _raw, _trace
+from rlprof_npu import _raw, _trace
 from rlprof_npu._analysis import analyse, missing_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FORMATS = {".csv": "csv", ".json": "json", ".db": "sqlite"}
 _KEPT = ("profiler_info_*.json", "profiler_metadata.json", f"{_raw.OUTPUT}/**/*")
 """The parts of torch_npu's folder that are useful after the analysis."""
+_COMMAND = "msprof-analyze cluster -d {run}/"
 _KILLED = "the process ended before the window did; these are the raw data that were on disk"
 
 
@@ -54,8 +55,6 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         files = sorted(made.rglob("*"))
     tree = f"{capture.stem}_{_raw.stamp_of(made)}_ascend_pt"
     names = _copy(made, files, out / tree)
-    command, problem = _cluster.join(capture, out, tree, names)
-    lost += filter(None, [problem])
     for name in names:
         form = _FORMATS.get(name[name.rfind(".") :], "raw")
         found.append(Artifact(path=f"{tree}/{name}", kind="files", format=form))
@@ -63,7 +62,12 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         raise CaptureError("; ".join(lost) or "torch_npu left nothing")
     note = "; ".join(dict.fromkeys([*lost, *said]))
     first, *rest = (attrs.evolve(one, status="partial" if lost else "whole") for one in found)
-    return [attrs.evolve(first, note=note, command="" if failures else command), *rest]
+    return [
+        attrs.evolve(
+            first, note=note, command="" if failures else _COMMAND + capture.window.folder
+        ),
+        *rest,
+    ]
 
 
 def _analysed(made: Path, notes: dict[str, Any]) -> list[str]:
