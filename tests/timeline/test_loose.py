@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rlprof import plugins
-from rlprof_cli import main
 from rlprof_timeline import Timeline
 from rlprof_timeline._loose import of_files
 from rlprof_timeline._tracks import PROCESSES, Tracks
@@ -151,24 +150,6 @@ def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) 
         ("step1_rank1.json", "step1_rank0.json", 300),
     ]
     assert not [told for told in caplog.messages if "collectives" in told]
-
-
-def test_a_timeline_beside_the_traces_it_holds_is_none_of_them(tmp_path, caplog) -> None:
-    """Else all of it would be there twice; alone it is shown, as any other trace."""
-    (tmp_path / "a.json").write_bytes(document([one("a", 1_001)], {"baseTimeNanoseconds": BASE}))
-    assert main(["export", str(tmp_path), "--out", str(tmp_path / "old")]) == 0
-
-    written = laid(tmp_path)
-    again = laid(tmp_path / "old")
-
-    assert [event["name"] for event in written.events] == ["a"]
-    assert written.about["left_out"] == [
-        {"file": "old/timeline.json.gz", "reason": "is a timeline of other files in this list"}
-    ]
-    assert "old/timeline.json.gz: is a timeline of other files in this list; left out" in (
-        caplog.messages
-    )
-    assert again.epoch_ns(again.named("a")) == BASE + 1_001
 
 
 DATA = Path(__file__).parents[1] / "data"

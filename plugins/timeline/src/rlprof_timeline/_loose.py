@@ -40,7 +40,7 @@ _RANKS = 10**7
 _EXACT_NS = 1 << 53
 """Perfetto reads times as doubles, which hold the nanoseconds of 104 days."""
 _DAY_NS = 86_400_000_000_000
-_TOLD = 20
+_LOGGED = 20
 """Guesses that are printed one by one."""
 
 
@@ -59,8 +59,6 @@ class _Guess:
     """The name of its host, if known."""
     window: str
     """The window of its run that it recorded, if known."""
-    holds: frozenset[str]
-    """For a timeline, the names of the files it was made of."""
 
     def begin_ns(self) -> int | None:
         """Return the time of its first event, if that has a date; drop an invalid clock."""
@@ -82,18 +80,13 @@ def of_files(files: Sequence[Path]) -> Plan:
         except UnreadableError as exc:
             left_out[shown] = str(exc)
             log.warning("%s: %s; left out of the timeline", one_line(shown, longest=1000), exc)
-    names = {Path(guess.shown).name for guess in guesses}
-    for guess in [one for one in guesses if one.holds & names]:
-        why = left_out[guess.shown] = "is a timeline of other files in this list"
-        log.warning("%s: %s; left out", one_line(guess.shown, longest=1000), why)
-        guesses.remove(guess)
     guesses.sort(key=lambda one: (str(Path(one.shown).parent), one.role, one.ranks, one.shown))
     dated = [(at, guess) for guess in guesses if (at := guess.begin_ns()) is not None]
     begin_ns = min((at for at, _ in dated), default=0)
     knows = all(guess.host for guess in guesses)
     hosts = {guess.host if knows else guess.shown: guess.host or guess.shown for guess in guesses}
     sources = tuple(_source(guess, begin_ns, knows=knows) for guess in guesses)
-    _tell(guesses)
+    _log(guesses)
     _tell_far(dated)
     about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
     return Plan(about, sources, left_out, begin_ns, hosts=hosts, knows_hosts=knows)
@@ -124,14 +117,7 @@ def _guess(file: Path, shown: str) -> _Guess:
     if target is not None:
         numbers = target.replica or 0, target.rank, target.worker or 0
         whose = target.role, numbers, one_line(target, longest=100), "rlprof"
-    return _Guess(file, shown, clock, first_us, *whose, host, window, _holds(mine.get("sources")))
-
-
-def _holds(sources: object) -> frozenset[str]:
-    """Read the names of the files that one of our timelines was made of."""
-    ones = sources if isinstance(sources, list) else []
-    files = [one.get("file") for one in ones if isinstance(one, dict)]
-    return frozenset(Path(file).name for file in files if isinstance(file, str))
+    return _Guess(file, shown, clock, first_us, *whose, host, window)
 
 
 def _target(said: object) -> Target | None:
@@ -185,13 +171,13 @@ def _source(guess: _Guess, begin_ns: int, *, knows: bool) -> Source:
     return Source(title, False, (begin_ns if start is None else start,), (group,))
 
 
-def _tell(guesses: Sequence[_Guess]) -> None:
-    for guess in guesses[:_TOLD]:
+def _log(guesses: Sequence[_Guess]) -> None:
+    for guess in guesses[:_LOGGED]:
         rank = f"{guess.whose} (by {guess.how})" if guess.how else "no rank"
         clock = guess.clock.words if guess.clock else "no date: laid at the beginning of the others"
         log.warning("%s: %s; clock: %s", one_line(guess.shown, longest=300), rank, clock)
-    if len(guesses) > _TOLD:
-        log.warning("and %d more; all are in the timeline's own object", len(guesses) - _TOLD)
+    if len(guesses) > _LOGGED:
+        log.warning("and %d more; all are in the timeline's own object", len(guesses) - _LOGGED)
 
 
 def _tell_far(dated: Sequence[tuple[int, _Guess]]) -> None:

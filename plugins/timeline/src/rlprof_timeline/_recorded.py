@@ -12,7 +12,7 @@ import attrs
 from rlprof_run import unbroken
 from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
-from rlprof_timeline._spans import Slice, marked, of_captures, of_span, of_windows
+from rlprof_timeline._spans import Slice, of_captures, of_span, of_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,8 +87,11 @@ def _source(
     def slices(left_out: Mapping[str, str]) -> Sequence[Slice]:
         # A live run has more spans by now; the timeline shows those seen first.
         spans = islice(own.spans(), seen)
-        drawn = marked(map(of_span, spans), captures, process.clocks[-1].realtime_ns)
-        return [*drawn, *of_captures(captures), *of_windows(captures, process, left_out)]
+        return [
+            *map(of_span, spans),
+            *of_captures(captures),
+            *of_windows(captures, process, left_out),
+        ]
 
     clocks = unbroken(process.clocks)[0]
     begun = [first, first_count, *(capture.opened_ns for capture in captures)]

@@ -105,22 +105,3 @@ def _taken(capture: CaptureResult) -> Iterator[tuple[str, str, int, int]]:
 def _ns(seconds: float | None) -> int:
     """Return nanoseconds; a damaged manifest may say anything."""
     return round(seconds * 1e9) if seconds is not None and 0 < seconds < _LONGEST_S else 0
-
-
-def marked(
-    slices: Iterable[Slice], captures: Iterable[CaptureResult], last_ns: int
-) -> Iterator[Slice]:
-    """Mark each step with what was recorded of it, and by which tools.
-
-    A capture lasts from before its start until after its stop, or until *last_ns*.
-    """
-    stretches = [
-        (one.opened_ns, one.closed_ns or last_ns, f"{one.tool} {one.window.id}")
-        for one in captures
-        if one.started_ns is not None
-    ]
-    for item in slices:
-        start, end = (item.start_ns, item.end_ns) if item.lane == "steps" else (0, 0)
-        tools = [words for begin, over, words in stretches if begin < end and start < over]
-        args = {**item.args, "recorded": ", ".join(dict.fromkeys(tools))}
-        yield attrs.evolve(item, args=args) if tools else item
