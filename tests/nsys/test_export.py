@@ -11,7 +11,7 @@ import pytest
 from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
 from rlprof_nsys import _convert, _program
-from rlprof_nsys._export import _BLIND, _HOLDS_ALL, _NO_NSYS, exported
+from rlprof_nsys._export import _HOLDS_ALL, _NO_NSYS, exported
 from tests.cases import cases
 from tests.nsys.database import Database
 
