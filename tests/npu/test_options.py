@@ -4,7 +4,6 @@ import pytest
 
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
-from rlprof_npu import Npu
 from rlprof_npu._library import experimental
 from rlprof_npu._options import NpuOptions, conflicts
 from tests.cases import cases
@@ -71,11 +70,6 @@ def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
 def test_what_can_be_had_together_is_not_refused(options):
     """Each alone, or with what it needs."""
     assert conflicts(NpuOptions(**options)) == []
-
-
-def test_it_is_not_asked_for_together_with_another_reader_of_kineto():
-    """Both torch and npu record with Kineto, of which a process has one; core refuses the two."""
-    assert Npu.claims["kineto"] == "process"
 
 
 def test_every_field_is_given_by_name(library):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rlprof_npu._raw import first_error
-from rlprof_npu._trace import _is_npu, finish, place_clock
+from rlprof_npu._trace import finish, place_clock
 from tests.cases import cases
 
 AT = 1_795_380_511_000_000_000
@@ -53,13 +53,6 @@ def test_times_are_relative_and_exact(tmp_path):
 def test_a_clock_is_moved_only_where_a_mark_says_so(mark, moved, error):
     """A span of 5 ns from 10 on: it must lie within its mark, or is put in the middle of it."""
     assert place_clock([(10, 5)], [mark])[:2] == (moved, error)
-
-
-def test_a_process_of_a_device_is_known_by_its_label():
-    """One that begins with NPU."""
-    said = {"labels": "NPU 0"}, {"labels": "CPU"}, {"labels": 5}, None
-
-    assert [_is_npu(one) for one in said] == [True, False, False, False]
 
 
 def test_marks_move_the_clock(tmp_path):

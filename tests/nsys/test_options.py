@@ -1,14 +1,11 @@
 """What a config may say, and what a process must be started with."""
 
-from contextlib import nullcontext
-from types import SimpleNamespace
-
 import pytest
 
 import rlprof
 from rlprof import ConfigError
 from rlprof.config import Limits, check_config
-from rlprof_nsys import Nsys, _convert
+from rlprof_nsys import Nsys
 from rlprof_nsys._arguments import DOMAIN, LAUNCHER, RANGE, Asked
 from tests.cases import cases
 from tests.nsys.conftest import options
@@ -102,31 +99,3 @@ def test_nsys_waits_for_a_range_only_where_that_is_asked(asked, has_window):
     said = rlprof.launch(config(**asked), role="actor").argv_prefix[-1]
 
     assert Asked.read(said).window == (f"{RANGE}@{DOMAIN}" if has_window else "")
-
-
-@pytest.mark.parametrize(
-    ("code", "made", "why"),
-    [(0, "raw", ""), (1, "raw", "nsys: it says"), (0, "x", "nsys: it says"),
-     (None, "raw", "nsys: did not finish in time: it says")],
-)  # fmt: skip
-def test_a_conversion_leaves_a_file_or_is_an_error(tmp_path, code, made, why):
-    """With what nsys says; it has a minute, and ten seconds for each megabyte."""
-    with (tmp_path / "raw").open("wb") as file:
-        file.truncate(2_000_000)
-    said = SimpleNamespace(code=code, sentence="it says")
-
-    with pytest.raises(_convert.ConversionError, match=f"^{why}$") if why else nullcontext():
-        _convert._see_that_it_is_there("nsys", said, tmp_path / made)
-    assert _convert._within_s(tmp_path / "raw") == 80
-
-
-@cases("noted, found", ("mine", "mine"), ("gone", "nsys"), ("", "nsys"), (5, "nsys"))
-def test_the_nsys_that_recorded_converts_or_the_one_of_this_host(monkeypatch, noted, found):
-    """By the path in the notes of the window."""
-    asked = []
-    monkeypatch.setattr(_convert, "Program", lambda path, _: path)
-    find = lambda name: asked.append(name) or ("" if name in ("", "gone") else name)  # noqa: E731
-    monkeypatch.setattr(_convert, "find_nsys", find)
-
-    assert _convert.program_of({"nsys": noted}, "") == found
-    assert all(asked)

@@ -1,17 +1,12 @@
 """Single events on their way to the timeline: what is shown of odd ones, and where."""
 
 import json
-from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 
-from rlprof.types import Target
-from rlprof_timeline import _pool
 from rlprof_timeline._events import moved
 from rlprof_timeline._inplace import moved_in_place
 from rlprof_timeline._place import Place
-from rlprof_timeline._recorded import _rank
 from rlprof_timeline._tracks import Tracks, called
 from tests.timeline.layouts import kineto
 
@@ -50,39 +45,6 @@ def test_large_times_are_moved_to_the_nanosecond(ts):
 def test_ids_of_any_type_are_those_of_a_process():
     """Viewers take 7 and "7" for the same."""
     assert [called(one) for one in (7, "7", None, "a", [1])] == [7, 7, "", "a", "[1]"]
-
-
-def test_one_without_a_replica_stands_before_those_with_one():
-    """And one without a worker before its workers."""
-    ranks = [Target("rollout", replica=1, worker=0), Target("rollout", replica=1),
-             Target("rollout", replica=0), Target("rollout", 9)]  # fmt: skip
-
-    assert sorted(ranks, key=_rank) == [*reversed(ranks)]
-
-
-@pytest.mark.parametrize(
-    ("cores", "least", "is_alone", "is_parallel"),
-    [(2, 10, True, True), (1, 10, True, False), (2, 11, True, False), (2, 10, False, False)],
-)
-def test_traces_are_moved_side_by_side_where_it_pays(
-    tmp_path, monkeypatch, *, cores, least, is_alone, is_parallel
-):
-    """On two cores and more, for enough bytes, by a process that can be copied."""
-    (tmp_path / "a").write_bytes(b"0123456789")
-    groups = [
-        SimpleNamespace(traces=[SimpleNamespace(path=tmp_path / name)]) for name in ("a", "gone")
-    ]
-    begun = []
-    monkeypatch.setattr(_pool, "_cores", lambda: cores)
-    monkeypatch.setattr(_pool, "_SMALL", least)
-    monkeypatch.setattr(_pool, "_can_be_copied", lambda: is_alone)
-    monkeypatch.setattr(_pool, "move", lambda *_: begun.append("here"))
-    monkeypatch.setattr(_pool, "ProcessPoolExecutor", lambda *_, **__: begun.append("there"))
-
-    with suppress(AttributeError):  # the pool is none
-        _pool.move_all(groups, None, tmp_path)
-
-    assert begun == (["there"] if is_parallel else ["here"] * 2)
 
 
 @pytest.mark.parametrize("line", ["\n  ", "\n\t "])

