@@ -101,7 +101,7 @@ def test_the_time_that_a_tool_takes_to_start_is_not_late():
     ask = SimpleNamespace(window=Window(1, 2), member=member, what="start", sent_ns=10**9)
 
     for took_s in (2.0, 1.0):
-        Crew._say_if_late(crew, ask, Answer("", 8 * 10**9, took_s))
+        Crew._note_if_late(crew, ask, Answer("", 8 * 10**9, took_s))
 
     assert told == [1.0]
 

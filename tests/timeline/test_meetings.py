@@ -2,13 +2,10 @@
 
 import random
 
-import attrs
 import pytest
 
 from rlprof.types import Window
-from rlprof_timeline import _place
 from rlprof_timeline._events import moved
-from rlprof_timeline._meetings import time_of
 from rlprof_timeline._place import Place
 from rlprof_timeline._tracks import Tracks
 from tests.cases import cases
@@ -195,36 +192,3 @@ def test_of_each_name_and_group_the_first_are_kept(args, whole):
         place.met("barrier", at, 1, args)
 
     assert place.meetings == [(whole, at, 1) for at in range(128)]
-
-
-@cases(
-    "ns, shown",
-    (-4_500_000, "4.500 ms"),
-    (9_999_000_000, "9999.000 ms"),
-    (-10 * 10**9, "10.0 s"),
-    (2 * 3600 * 10**9, "2.0 hours"),
-    (2 * 86_400 * 10**9, "2.0 days"),
-)
-def test_a_time_is_shown_in_the_unit_that_it_has_enough_of(ns, shown) -> None:
-    """Below 10 s in ms, which clocks of hosts differ by."""
-    assert time_of(ns) == shown
-
-
-def test_a_trace_remembers_where_its_events_are(monkeypatch):
-    """The earliest, ids as numbers, what is shown, and which names are examined."""
-    place = Place(0, None, 123456, zero_ns=100)
-    whole, cut = place.is_cut, attrs.evolve(place, from_ns=110, until_ns=120)
-    for at in (7, 5, 9):
-        place.saw(at)
-    monkeypatch.setattr(_place, "_NAMES", 1)
-
-    assert (place.earliest_ns, whole, cut.is_cut) == (5, False, True)
-    assert [attrs.evolve(place, **{end: 1}).is_cut for end in ("from_ns", "until_ns")] == [True] * 2
-    assert [cut.is_inside(at, 2) for at in (7, 8, 19, 20)] == [False, True, True, False]
-    assert [place.id(old) for old in (5, -1, "5", -1)] == [1234565, 81234560, 81234561, 81234560]
-    assert place.id(_place._LARGEST_ID) == 81234562
-    assert [place.looks_for(name) for name in ("one", "two")] == [False, False]
-    assert place._passed_over == {"one"}
-    for dur in (-1, 0, 86_400_000_000_000, 86_400_000_000_001):
-        place.met("gloo:all_reduce", 50, dur, b"")
-    assert [dur for *_, dur in place.meetings] == [0, 86_400_000_000_000]

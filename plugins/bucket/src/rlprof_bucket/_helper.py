@@ -59,14 +59,14 @@ class Helper:
 
     def copy(self, run: Path, url: str) -> None:
         """Copy the files of *run* from now on, every few seconds."""
-        self._tell({"copy": str(run), "url": url})
+        self._send({"copy": str(run), "url": url})
 
     def heard(self) -> str | None:
         """Return what it said last of its copies: an error, or that they succeed; None: nothing."""
-        said = None
+        error = None
         while (answer := self._answer(0)) is not None:
-            said = str(answer.get("error", ""))
-        return said
+            error = str(answer.get("error", ""))
+        return error
 
     def forget(self) -> None:
         """Let go of it in a forked child, which would keep it from ending."""
@@ -77,13 +77,13 @@ class Helper:
         """Let it make the last copy and end."""
         self._close()
 
-    def last(self, within_s: float, told: Callable[[], object]) -> int | None:
+    def last(self, within_s: float, waiting: Callable[[], object]) -> int | None:
         """Return how many files it could not copy, or None if it is not done *within_s*.
 
-        *told* is called every few seconds of that.
+        *waiting* is called every few seconds of that.
         """
         with suppress(RunError):  # it is gone
-            self._tell({"ended": True})
+            self._send({"ended": True})
         self._close()
         ends = time.monotonic() + within_s
         left = None
@@ -92,7 +92,7 @@ class Helper:
             if answer is None and self._process.poll() is not None:
                 break
             if answer is None:
-                told()
+                waiting()
             elif "left" in answer:
                 left = int(answer["left"])
         if left == 0:
@@ -105,7 +105,7 @@ class Helper:
         if orders >= 0:
             os.close(orders)
 
-    def _tell(self, order: dict[str, Any]) -> None:
+    def _send(self, order: dict[str, Any]) -> None:
         try:
             os.write(self._orders, json.dumps(order).encode() + b"\n")
         except OSError:
@@ -113,7 +113,7 @@ class Helper:
 
     def _ask(self, order: dict[str, Any]) -> None:
         with self._asking:
-            self._tell(order)
+            self._send(order)
             answer = self._answer(self._wait_s)
         if answer is None:
             ended = self._process.poll() is not None

@@ -26,12 +26,12 @@ class Bucket:
     @rlprof.hookimpl
     def tick(self, session: Any) -> None:
         """Report copies that fail, and the first that succeeds again."""
-        said = None if self._helper is None else self._helper.heard()
-        if said is None or said == self._error:
+        error = None if self._helper is None else self._helper.heard()
+        if error is None or error == self._error:
             return
-        self._error = said
-        if said:
-            reason = f"{session.run.url}: {said}; what is new waits in {session.run_dir}"
+        self._error = error
+        if error:
+            reason = f"{session.run.url}: {error}; what is new waits in {session.run_dir}"
             session.warn("bucket", reason)
             session.write("problem", reason=f"bucket: {reason}")
         else:

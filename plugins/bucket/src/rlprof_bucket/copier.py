@@ -50,20 +50,20 @@ def main(argv: list[str]) -> int:
     for order in _orders(int(parent)):
         if order is None:
             if copies is not None and (error := copies.copy()) is not None:
-                _say(error=error)
+                _answer(error=error)
         elif "ended" in order:
             has_ended = True
         elif "copy" in order:
             copies = _Copies(Path(order["copy"]), Stored(order["url"]))
         else:
-            _say(error=_carried_out(stored, Path(local), order))
+            _answer(error=_carried_out(stored, Path(local), order))
     signal.alarm(_LAST_S)
     if copies is not None:
         copies.finish(is_over=has_ended)
     return 0
 
 
-def _say(**answer: Any) -> None:
+def _answer(**answer: Any) -> None:
     with suppress(OSError):  # the process was killed
         print(json.dumps(answer), flush=True)
 
@@ -167,7 +167,7 @@ class _Copies:
                 break
             if number < _TRIES - 1:
                 time.sleep(2**number)
-        _say(left=left, error=error)
+        _answer(left=left, error=error)
         if is_over and not left and self._is_last():
             shutil.rmtree(self._run, ignore_errors=True)
 

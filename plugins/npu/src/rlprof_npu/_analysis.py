@@ -46,8 +46,8 @@ def analyse(made: Path, timeout_s: float) -> str:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_KILL_S)
     with log.open("rb") as stream:
-        told = first_error(stream.read(_LONGEST).decode("utf-8", "replace"))
-    return told or (f"it ended with {code}" if code else "")
+        error = first_error(stream.read(_LONGEST).decode("utf-8", "replace"))
+    return error or (f"it ended with {code}" if code else "")
 
 
 def missing_of(

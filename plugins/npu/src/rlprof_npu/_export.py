@@ -33,7 +33,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     """Make artifacts of the raw data in *folder*; note what is missing."""
     notes: dict[str, Any] = json.loads((folder / _raw.NOTES).read_bytes())
     made = _raw.find_folder(folder)
-    said, lost = list(notes.get("said", ())), list(notes.get("missing", ()))
+    remarks, lost = list(notes.get("said", ())), list(notes.get("missing", ()))
     if made is None:
         raise CaptureError("; ".join(lost) or "torch_npu left no raw data")
     found: list[Artifact] = []
@@ -46,7 +46,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     lost += failures
     if is_analysed:
         if "text" in notes["export_type"]:
-            found += _trace_of(capture, made, out, notes=notes, lost=lost, said=said)
+            found += _trace_of(capture, made, out, notes=notes, lost=lost, remarks=remarks)
         kept = {path for pattern in _KEPT for path in made.glob(pattern)}
         files = sorted(path for path in kept if path.suffix in _FORMATS)
         if not found and not any(_raw.OUTPUT in path.parts for path in files):
@@ -60,7 +60,7 @@ def export(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
         found.append(Artifact(path=f"{tree}/{name}", kind="files", format=form))
     if not found:
         raise CaptureError("; ".join(lost) or "torch_npu left nothing")
-    note = "; ".join(dict.fromkeys([*lost, *said]))
+    note = "; ".join(dict.fromkeys([*lost, *remarks]))
     first, *rest = (attrs.evolve(one, status="partial" if lost else "whole") for one in found)
     return [
         attrs.evolve(
@@ -89,9 +89,9 @@ def _trace_of(
     *,
     notes: dict[str, Any],
     lost: list[str],
-    said: list[str],
+    remarks: list[str],
 ) -> list[Artifact]:
-    """Put torch_npu's trace on the wall clock; add its faults to *lost* and *said*."""
+    """Put torch_npu's trace on the wall clock; add its faults to *lost* and *remarks*."""
     raw, applied = made / _raw.OUTPUT / "trace_view.json", notes["applied"]
     if not raw.is_file():
         return []  # the analysis has failed, and that was said
@@ -109,7 +109,7 @@ def _trace_of(
     if not found.events:
         lost.append("trace_view.json holds no event")
     if "npu" in applied["activities"] and not found.device_events:
-        said.append("no event of the NPU, although contents include npu")
+        remarks.append("no event of the NPU, although contents include npu")
     return [
         Artifact(
             path=name,

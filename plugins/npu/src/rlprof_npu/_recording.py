@@ -138,10 +138,10 @@ class NpuRecording:
         missing = missing_in(made, self._options.activities)
         if is_elsewhere:
             missing.append("it ended on another thread than it began on, so events may be missing")
-        said = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
+        remarks = [f"mstx recorded none of {self._silent} phases"] if self._silent else []
         if unconfirmed := ", ".join(self._options.unconfirmed):
-            said.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
-        self._notes |= {"missing": missing, "said": said, "has_ended": True}
+            remarks.append(f"torch_npu does not say whether CANN could record {unconfirmed}")
+        self._notes |= {"missing": missing, "said": remarks, "has_ended": True}
         write_notes(self._folder, self._notes)
         if made is None:
             raise CaptureError(missing[0])

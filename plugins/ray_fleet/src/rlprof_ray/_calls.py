@@ -92,8 +92,8 @@ def _parsed(record: bytes) -> Call | None:
     """Read a record; None while the call goes on."""
     from ray.core.generated import gcs_pb2
 
-    told = gcs_pb2.TaskEvents.FromString(record)
-    profile, process = told.profile_events, told.state_updates
+    events = gcs_pb2.TaskEvents.FromString(record)
+    profile, process = events.profile_events, events.state_updates
     for event in profile.events:
         if event.event_name.startswith("task::") and event.end_time:
             return Call(

@@ -96,5 +96,5 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
 
 
 def _line(reading: Reading, process: str) -> dict[str, Any]:
-    said = {"offset_ns": reading.offset_ns, "bound_ns": reading.bound_ns}
-    return {"boot_id": reading.boot_id, "process": process, **said}
+    lead = {"offset_ns": reading.offset_ns, "bound_ns": reading.bound_ns}
+    return {"boot_id": reading.boot_id, "process": process, **lead}

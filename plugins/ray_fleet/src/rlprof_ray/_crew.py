@@ -210,8 +210,8 @@ class Crew:
             if window is not None:
                 key = {"target": target, "window": attrs.asdict(window), "tool": tool}
                 request = self._requests.get(window.id, "")
-                said = {"request": request} if request else {}
-                self.session.write("missed", **key, hook=hook, error=error, **said)
+                about = {"request": request} if request else {}
+                self.session.write("missed", **key, hook=hook, error=error, **about)
             elif hook == "configure":
                 self.session.write("configured", target=target, tool=tool, error=error)
         if hook == "close" or not (self.tools or tools):  # so no capture can say it
@@ -226,15 +226,15 @@ class Crew:
         if missed:
             raise CaptureError("; ".join(missed))
 
-    def _take(self, ask: Ask, told: bytes | None) -> None:
+    def _take(self, ask: Ask, pickled: bytes | None) -> None:
         import ray
 
         member = ask.member
         if member.unanswered == ask.what:
             member.unanswered = ""
         try:
-            told = ray.get(ask.ref) if told is None else told
-            answer: Answer = pickle.loads(told)  # noqa: S301 -- as Ray's own answers come
+            pickled = ray.get(ask.ref) if pickled is None else pickled
+            answer: Answer = pickle.loads(pickled)  # noqa: S301 -- as Ray's own answers come
         except ray.exceptions.RayActorError as exc:
             words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
@@ -261,17 +261,17 @@ class Crew:
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
         elif ask.window is not None:
-            self._say_if_late(ask, answer)
+            self._note_if_late(ask, answer)
 
-    def _say_if_late(self, ask: Ask, answer: Answer) -> None:
+    def _note_if_late(self, ask: Ask, answer: Answer) -> None:
         """Note how long a member's work kept it from the edge of the window."""
         began_ns = answer.at_ns - ask.member.offset_ns - round(answer.seconds * 1e9)
         late_s = (began_ns - ask.sent_ns) / 1e9
         if ask.window is None or late_s < _LATE_S:
             return
-        said = {"window": attrs.asdict(ask.window), "hook": ask.what, "seconds": round(late_s, 3)}
+        about = {"window": attrs.asdict(ask.window), "hook": ask.what, "seconds": round(late_s, 3)}
         for tool in self.tools:
-            self.session.write("late", target=attrs.asdict(ask.member.target), tool=tool, **said)
+            self.session.write("late", target=attrs.asdict(ask.member.target), tool=tool, **about)
 
     def _with_options(self, uses: Sequence[ToolUse]) -> Mapping[str, Any]:
         """Write a request as a config; the members check it like any."""

@@ -158,7 +158,7 @@ class Fleet:
         try:
             session.close()
         finally:
-            attempt("calls", roll.tell_calls)
+            attempt("calls", roll.write_calls)
             if session.config.fleet.collect and not is_cut:
                 attempt("collect", lambda: come_home(session, roll.places))
 

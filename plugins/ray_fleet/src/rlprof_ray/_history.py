@@ -140,11 +140,11 @@ class History:
         if not everyone or not self._phases or self._bytes > self._most_bytes:
             self._phases.clear()
             return
-        is_cut, told_s = tie() != self._tie, _told_s()
+        is_cut, report_s = tie() != self._tie, _report_s()
         if is_last and not is_cut:
             last_ns = max(phase.end_ns for phase in self._phases)
-            time.sleep(min(max(0.0, told_s - (time.time_ns() - last_ns) / 1e9), told_s))
-        until_ns = time.time_ns() - (0 if is_last else int(told_s * 1e9))
+            time.sleep(min(max(0.0, report_s - (time.time_ns() - last_ns) / 1e9), report_s))
+        until_ns = time.time_ns() - (0 if is_last else int(report_s * 1e9))
         news = [] if is_cut else self._record.news({member.id for member in everyone})
         self._unrecorded.name(everyone, news)
         members = {worker: (member, stem) for member in everyone
@@ -239,6 +239,6 @@ def _middle(call: Call) -> int:
     return (call.start_ns + call.end_ns) // 2
 
 
-def _told_s() -> float:
+def _report_s() -> float:
     """Return how long workers take to report to Ray: its setting, and some time."""
     return int(os.environ.get(TOLD, "1000")) / 1000 + 0.2

@@ -138,7 +138,7 @@ class Member:
         self.window = None
         return self._ask("stop", within_s, window, how)
 
-    def tell(self, what: bytes) -> None:
+    def send(self, what: bytes) -> None:
         """Ask it for something without waiting for the answer."""
         if not self.gone:
             self._call(what, off_loop=True)  # on its event loop it might come after its calls

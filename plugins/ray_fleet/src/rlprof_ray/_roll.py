@@ -59,12 +59,12 @@ class Roll:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
         asked = self._config.roles
         found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
-        told = list(self._torn(found))
+        faults = list(self._torn(found))
         if DRIVER in found:
             why = "is the role of the driver; name another role for the actors"
-            told.append(f"attach: {DRIVER}: {why}")
-        if told:
-            raise ConfigError(told)
+            faults.append(f"attach: {DRIVER}: {why}")
+        if faults:
+            raise ConfigError(faults)
         for role, given in found.items():
             if asked and role not in asked and given:
                 there = ", ".join(asked)
@@ -76,7 +76,7 @@ class Roll:
                 self._enlist(role, members)
         self.read_clocks()
 
-    def tell_calls(self) -> None:
+    def write_calls(self) -> None:
         """Write the last of the members' calls in Ray's record."""
         if self._history is not None:
             self._history.close()
@@ -123,8 +123,8 @@ class Roll:
             target = member.target
             is_chosen = any(own.includes(rank) for rank in one.ranks) if own else not asked
             crew.post(Post(one.ranks, member, is_chosen))
-            said = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
-            self.session.write("attached", role=role, **said)
+            about = {"target": attrs.asdict(target), "ranks": list(one.ranks)}
+            self.session.write("attached", role=role, **about)
         track.ranks = crew.ranks
         crew.enter([post.member for post in crew.posts if post.is_chosen])
         crew.settle(within_s=self._config.limits.configure_timeout_s)

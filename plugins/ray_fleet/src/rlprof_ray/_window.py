@@ -68,13 +68,13 @@ class FarWindow:
     def enter(self, key: int, name: str, step: int | None) -> None:
         """Ask the members to enter a phase."""
         self._entered.add(key)
-        self._tell(order(_inside.push, self._run, name, step, key))
+        self._send(order(_inside.push, self._run, name, step, key))
 
     def leave(self, key: int) -> None:
         """Ask them to leave it, if they have entered it."""
         if key in self._entered:
             self._entered.discard(key)
-            self._tell(order(_inside.pop, self._run, key))
+            self._send(order(_inside.pop, self._run, key))
 
     def _settle_unordered(self, asks: Sequence[Ask], within_s: float) -> None:
         if threading.current_thread().name.startswith("rlprof-"):  # it has no call to hold back
@@ -82,6 +82,6 @@ class FarWindow:
         unordered = [ask for ask in asks if not ask.member.hello.is_ordered]
         self._crew.settle(unordered, within_s=within_s)
 
-    def _tell(self, what: bytes) -> None:
+    def _send(self, what: bytes) -> None:
         for member in self._members:
-            member.tell(what)
+            member.send(what)

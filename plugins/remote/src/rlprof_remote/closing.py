@@ -42,15 +42,15 @@ class Wait:
         names = [f"{safe_name(role)}-*-replica{number}" for role, number in self.replicas]
         waiting = [file for name in names for file in folder.glob(f"{name}-worker*.jsonl")]
         began = time.monotonic()
-        has_said = False
+        is_logged = False
         while waiting := [file for file in waiting if _goes_on(file)]:
             waited_s = time.monotonic() - began
             left = ", ".join(file.stem for file in waiting)
             if waited_s > within_s:
                 session.log(f"did not wait for {left}", logging.WARNING)
                 return
-            if waited_s > _SILENT_S and not has_said:
-                has_said = True
+            if waited_s > _SILENT_S and not is_logged:
+                is_logged = True
                 session.log(f"waits up to {within_s:g} s for the exports of {left}")
             time.sleep(_LOOK_S)
 

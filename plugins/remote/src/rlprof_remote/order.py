@@ -27,7 +27,7 @@ _followers: dict[tuple[str, str, int, int], Follower] = {}
 """By run folder, role, replica and worker: the followers in this process."""
 
 
-def write(workers: Workers, verb: str, **said: Any) -> str:
+def write(workers: Workers, verb: str, **members: Any) -> str:
     """Write an order for *workers*, and have their session wait for them when it closes."""
     given = workers.given
     if not given:
@@ -39,7 +39,7 @@ def write(workers: Workers, verb: str, **said: Any) -> str:
     role = {"ranks": "all", "tool": list(workers.tools), "options": workers.tools}
     config = {**given["config"], "roles": {given["role"]: role}}
     own = {"config": config, "ranks": workers.ranks, "chosen": workers.chosen}
-    return json.dumps({**given, **own, "request": workers.request, "verb": verb, **said})
+    return json.dumps({**given, **own, "request": workers.request, "verb": verb, **members})
 
 
 @attrs.frozen
@@ -67,12 +67,12 @@ class Order:
     @classmethod
     def read(cls, text: str) -> Order:
         """Read an order; raise ValueError, KeyError or TypeError if *text* is not one."""
-        said = json.loads(text)
-        leader = Leader(known(Here, said["leader"]["here"]), said["leader"]["manifest"])
-        window = None if said["verb"] == "prepare" else known(Window, said["window"])
-        ranks, chosen = tuple(said["ranks"]), tuple(said["chosen"])
+        members = json.loads(text)
+        leader = Leader(known(Here, members["leader"]["here"]), members["leader"]["manifest"])
+        window = None if members["verb"] == "prepare" else known(Window, members["window"])
+        ranks, chosen = tuple(members["ranks"]), tuple(members["chosen"])
         changed = {"leader": leader, "window": window, "ranks": ranks, "chosen": chosen}
-        return known(cls, {**said, **changed})
+        return known(cls, {**members, **changed})
 
     def chooses(self, worker: int) -> bool:
         """Whether the engine's process number *worker* is recorded."""

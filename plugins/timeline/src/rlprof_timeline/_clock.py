@@ -33,15 +33,15 @@ class Clock:
 
 def clock_of(head: Mapping[str, Any]) -> Clock:
     """Read the clock that rlprof wrote into a trace."""
-    said = head.get("rlprof")
-    if not isinstance(said, dict):
+    header = head.get("rlprof")
+    if not isinstance(header, dict):
         raise UnreadableError("has no rlprof object, so its clock is unknown")
-    epoch = said.get("epoch_ns")
+    epoch = header.get("epoch_ns")
     if type(epoch) is not int:
         raise UnreadableError("its rlprof object has no epoch_ns")
     if abs(epoch) >= LAST_NS:
         raise UnreadableError("its clock is centuries off")
-    error, words = said.get("error_ns"), said.get("clock")
+    error, words = header.get("error_ns"), header.get("clock")
     is_error = type(error) is int and 0 <= error < LAST_NS
     return Clock(epoch, error if is_error else None, words if isinstance(words, str) else "")
 

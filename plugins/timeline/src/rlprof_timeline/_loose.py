@@ -87,7 +87,7 @@ def of_files(files: Sequence[Path]) -> Plan:
     hosts = {guess.host if knows else guess.shown: guess.host or guess.shown for guess in guesses}
     sources = tuple(_source(guess, begin_ns, knows=knows) for guess in guesses)
     _log(guesses)
-    _tell_far(dated)
+    _log_far(dated)
     about = {"folder": top.name, "method": "wall clock of each host, as its files say"}
     return Plan(about, sources, left_out, begin_ns, hosts=hosts, knows_hosts=knows)
 
@@ -120,24 +120,24 @@ def _guess(file: Path, shown: str) -> _Guess:
     return _Guess(file, shown, clock, first_us, *whose, host, window)
 
 
-def _target(said: object) -> Target | None:
+def _target(given: object) -> Target | None:
     """Read the owner of a trace of rlprof."""
-    if not isinstance(said, dict) or not isinstance(said.get("role"), str):
+    if not isinstance(given, dict) or not isinstance(given.get("role"), str):
         return None
     kinds = ("rank", "world_size", "replica", "worker")
     rank, size, replica, worker = (
-        n if type(n := said.get(kind)) is int and 0 <= n <= _RANKS else None for kind in kinds
+        n if type(n := given.get(kind)) is int and 0 <= n <= _RANKS else None for kind in kinds
     )
     if rank is None or size is None:
         return None
-    return Target(said["role"], rank, size, replica=replica, worker=worker)
+    return Target(given["role"], rank, size, replica=replica, worker=worker)
 
 
 def _rank(head: Mapping[str, Any], shown: str) -> tuple[tuple[int, ...], str, str]:
     """Guess the owner of a trace: numbers to sort it by, words, and the source of the guess."""
-    said = head.get("distributedInfo")
+    given = head.get("distributedInfo")
     rank, size = (
-        (said.get("rank"), said.get("world_size")) if isinstance(said, dict) else (None,) * 2
+        (given.get("rank"), given.get("world_size")) if isinstance(given, dict) else (None,) * 2
     )
     if type(rank) is int and 0 <= rank < _RANKS:
         of = f"/{size}" if type(size) is int and 0 < size <= _RANKS else ""
@@ -180,7 +180,7 @@ def _log(guesses: Sequence[_Guess]) -> None:
         log.warning("and %d more; all are in the timeline's own object", len(guesses) - _LOGGED)
 
 
-def _tell_far(dated: Sequence[tuple[int, _Guess]]) -> None:
+def _log_far(dated: Sequence[tuple[int, _Guess]]) -> None:
     """Name the traces that are so far apart in time that a viewer loses digits of all times."""
     middle = median_high([at for at, _ in dated]) if dated else 0
     for at, guess in dated:

@@ -18,7 +18,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from rlprof_timeline._merge import move
-from rlprof_timeline._progress import tell
+from rlprof_timeline._progress import print_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,9 @@ def move_all(groups: Sequence[Group], stretch: Stretch, folder: Path) -> list[Pa
         order = sorted(range(len(jobs)), key=lambda nth: -sizes[nth])
         futures = {nth: pool.submit(move, *jobs[nth]) for nth in order}
         while waiting := wait(futures.values(), _EVERY_S).not_done:
-            tell(sum(sizes[nth] for nth in order if futures[nth] not in waiting), sum(sizes))
+            print_progress(
+                sum(sizes[nth] for nth in order if futures[nth] not in waiting), sum(sizes)
+            )
         return [futures[nth].result() for nth in range(len(jobs))]
     except BrokenProcessPool:  # the system took one of them for its memory
         raise MemoryError("a process that read traces was killed; export less: --step") from None

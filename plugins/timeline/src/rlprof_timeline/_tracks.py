@@ -53,7 +53,7 @@ class Tracks:
     _waiting: set[tuple[Id, Id]] = attrs.field(factory=set)
     """Threads that were heard of and have no number yet."""
     _counters: dict[str, Id] = attrs.field(factory=dict)
-    _said: defaultdict[tuple[Id, Id | None], dict[str, Any]] = attrs.field(
+    _metadata: defaultdict[tuple[Id, Id | None], dict[str, Any]] = attrs.field(
         factory=lambda: defaultdict(dict)
     )
     _used: Counter[bool] = attrs.field(factory=Counter)
@@ -82,15 +82,15 @@ class Tracks:
         return self._tids[pid, tid]
 
     def _place(self, who: tuple[Id, Id]) -> tuple[int, int, str]:
-        process, thread = (self._said.get(key, {}) for key in ((who[0], None), who))
+        process, thread = (self._metadata.get(key, {}) for key in ((who[0], None), who))
         nth = who[1] if isinstance(who[1], int) else _LAST
         return process.get("sort_index", _LAST), thread.get("sort_index", nth), str(who[1])
 
     def _process(self, pid: Id) -> tuple[str, str]:
         """Return name and labels of a process."""
-        said = self._said.get((pid, None), {})
+        metadata = self._metadata.get((pid, None), {})
         name = f"process {pid}" if isinstance(pid, int) else pid
-        return said.get("name", name), said.get("labels", "")
+        return metadata.get("name", name), metadata.get("labels", "")
 
     def counter(self, pid: Id, name: str) -> str:
         """Return a name for a counter that no other tool's counter has, nor another process'."""
@@ -111,14 +111,16 @@ class Tracks:
             who = pid, tid if kind == "thread" else None
             if kind == "thread":
                 self._waiting.add((pid, tid))
-            self._said[who][what] = value[:_LONGEST].strip() if isinstance(value, str) else value
+            self._metadata[who][what] = (
+                value[:_LONGEST].strip() if isinstance(value, str) else value
+            )
 
     def names(self) -> Iterator[tuple[str, int, int, str]]:
         """Yield kind, process, thread and name of each track with events, in order."""
         parts = self._parts()
         named = {self.pid} if self.is_one else set()
         for who, (pid, tid) in sorted(self._at.items(), key=lambda one: one[1]):
-            part, thread = parts[who[0]], self._said.get(who, {}).get("name", "")
+            part, thread = parts[who[0]], self._metadata.get(who, {}).get("name", "")
             thread = thread or (f"thread {who[1]}" if isinstance(who[1], int) else who[1])
             if pid not in named:
                 named.add(pid)

@@ -112,15 +112,15 @@ def run(args: argparse.Namespace) -> int:
         address = f"http://{LOOPBACK}:{server.server_port}{quote(trace)}"
         Thread(target=server.serve_forever, args=(0.2,), daemon=True).start()
         try:
-            _say(f"serving {file} ({_size(file.stat().st_size)}) at {address}")
+            _print(f"serving {file} ({_size(file.stat().st_size)}) at {address}")
             _invite(args, server.server_port, quote(trace))
             while True:
-                _say(f"fetched: {_size(fetched.get())}")
+                _print(f"fetched: {_size(fetched.get())}")
                 if args.once:
                     return 0
         except KeyboardInterrupt:
             start = "\r" if sys.stdout.isatty() else ""  # over the ^C of the terminal
-            _say(f"{start}ended: {file.name} is served no longer")
+            _print(f"{start}ended: {file.name} is served no longer")
             return 0
         finally:
             server.shutdown()
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
 def _prepare(path: Path, file: Path) -> int:
     """Make *file* if it does not exist; return the exit code of that."""
     if path.is_dir() and not file.exists():
-        _say(f"{path}: has no timeline yet; making it: {command(path)}")
+        _print(f"{path}: has no timeline yet; making it: {command(path)}")
         code = make(path)
         if code:
             return code
@@ -137,10 +137,10 @@ def _prepare(path: Path, file: Path) -> int:
             raise RlprofError(f"{file}: the exporter wrote no such file; view one that it wrote")
         return 0
     if path.is_dir() and is_older(file, path):
-        _say(f"{file}: the run has newer data; make it again: {command(path)}")
+        _print(f"{file}: the run has newer data; make it again: {command(path)}")
     part = shown_part(file) if path.is_dir() else ""
     if part:
-        _say(f"{file}: a part of the run: {part}; to show all of it: {command(path)}")
+        _print(f"{file}: a part of the run: {part}; to show all of it: {command(path)}")
     return 0
 
 
@@ -166,15 +166,15 @@ def _invite(args: argparse.Namespace, port: int, trace: str) -> None:
         link = f"http://{LOOPBACK}:{seen}/#!/?url={url}"
     else:
         link = f"{PAGE}/#!/?url={url}" + (f"&rpc_port={seen}" if seen != PORT else "")
-    _say(link)
+    _print(link)
     if not is_here:
         host = socket.gethostname()
-        _say(
+        _print(
             "this machine has no browser to open it; on one that has, run "
             f"ssh -L {seen}:{LOOPBACK}:{port} {host} and open the link"
         )
     elif seen != PORT and not args.offline:
-        _say(
+        _print(
             f"Perfetto's page fetches only from port {PORT} until you set its flag 'Relax Content "
             f"Security Policy for {LOOPBACK}:*', for which it asks; or use --offline"
         )
@@ -222,5 +222,5 @@ def _size(count: float) -> str:
     return f"{count / 1000**power:.{min(1, power)}f} {('B', 'kB', 'MB', 'GB')[power]}"
 
 
-def _say(words: str) -> None:
+def _print(words: str) -> None:
     print(words, flush=True)

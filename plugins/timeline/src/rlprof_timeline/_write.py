@@ -18,7 +18,7 @@ from rlprof.errors import RlprofError, one_line
 from rlprof_timeline._meetings import aligned, checked
 from rlprof_timeline._merge import Group, Stretch
 from rlprof_timeline._pool import move_all
-from rlprof_timeline._progress import say
+from rlprof_timeline._progress import print_line
 from rlprof_timeline._rows import rows
 from rlprof_timeline._tracks import PROCESSES
 from rlprof_traces import Packed, encode, named, timed
@@ -103,11 +103,11 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, pu
     for trace, moved in zip(plan.traces(), read, strict=True):
         if moved.left_out:
             left_out[trace.shown] = moved.left_out
-            told = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
-            log.warning("%s; left out of the timeline", told)
+            reason = one_line(f"{trace.shown}: {moved.left_out}", longest=1000)  # may hold anything
+            log.warning("%s; left out of the timeline", reason)
         elif moved.problems:
-            told = "; ".join(moved.problems)
-            log.warning("%s", one_line(f"{trace.shown}: {told}", longest=1000))
+            reason = "; ".join(moved.problems)
+            log.warning("%s", one_line(f"{trace.shown}: {reason}", longest=1000))
     for words in check.warnings():
         log.warning("%s", words)
     header = _header(plan, read, left_out, zero_ns) | {"check": check.described()}
@@ -115,7 +115,7 @@ def _write_own(plan: Plan, parts: Sequence[Part], zero_ns: int, check: Check, pu
         header["method"] += ", moved by collectives"
     if header["sources"]:
         for words in (_clocks(header, len(read), check), *check.moves()):
-            say(words)
+            print_line(words)
     elif left_out:
         raise RlprofError("none of the files is a trace that can be read")
     else:

@@ -96,15 +96,15 @@ class TorchMemory:
             name = f"{capture.stem}{suffix}.memory.pickle"
             shutil.copyfile(raw, out / name)
             is_whole = sizes.get(raw.name) == raw.stat().st_size
-            said = ["written when an allocation failed"] if suffix else []
-            said += [] if is_whole else ["the process ended while it was written; it may be cut"]
+            remarks = ["written when an allocation failed"] if suffix else []
+            remarks += [] if is_whole else ["the process ended while it was written; it may be cut"]
             made.append(
                 Artifact(
                     path=name,
                     kind="files",
                     format="pickle",
                     status="whole" if is_whole else "partial",
-                    note="; ".join(said),
+                    note="; ".join(remarks),
                 )
             )
         if not made:

@@ -138,19 +138,19 @@ class Torch:
             found = finish(folder / str(part["file"]), out / name, header=header, marks=marks)
         except (FileNotFoundError, ValueError) as exc:
             raise CaptureError(f"the raw trace cannot be read: {exc}") from exc
-        said = [notes["note"]] if notes.get("note") else []
+        remarks = [notes["note"]] if notes.get("note") else []
         if found.truncated:
-            said.append("the raw trace was cut: what was whole is kept")
+            remarks.append("the raw trace was cut: what was whole is kept")
         if found.dropped:
-            said.append(f"{found.dropped} events that were no JSON could not be kept")
+            remarks.append(f"{found.dropped} events that were no JSON could not be kept")
         if not found.device_events and notes.get("applied", {}).get("device"):
-            said.append(f"no event of {notes['applied']['device']}, which was asked for")
+            remarks.append(f"no event of {notes['applied']['device']}, which was asked for")
         return Artifact(
             path=name,
             kind="trace",
             format="chrome-trace",
             status="partial" if found.truncated or found.dropped else "whole",
-            note="; ".join(said),
+            note="; ".join(remarks),
             events=found.events,
             text_size=found.text_size,
         )

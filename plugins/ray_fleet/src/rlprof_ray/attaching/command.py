@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         raise RlprofError(f"--steps: expected at least 1, got {count}")
     logging.getLogger("rlprof").setLevel(logging.ERROR)  # this command says what happens
     connect(args.address, "attach")
-    found = find(args.kinds or _kinds(base["tool"]), args.job or "", args.timeout, _say)
+    found = find(args.kinds or _kinds(base["tool"]), args.job or "", args.timeout, _report)
     check(found, base["tool"])
     where = edges(found, args.ends_step or "")
     there = [one for one in found if not one.problem]
@@ -136,8 +136,8 @@ def run(args: argparse.Namespace) -> int:
         if not _agreed(how if base["tool"] else f"watch {count} of its steps?"):
             return 1
     config = config_of(there, base, _ranks(args.rank), args.timeout)
-    folder = record(config, there, (where, count), args.timeout, _say)
-    return _told(args, found, folder, where.words, base["tool"])
+    folder = record(config, there, (where, count), args.timeout, _report)
+    return _result(args, found, folder, where.words, base["tool"])
 
 
 def _base(args: argparse.Namespace) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _agreed(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _told(
+def _result(
     args: argparse.Namespace, found: Sequence[Member], folder: Path, steps: str,
     tools: Sequence[str],
 ) -> int:  # fmt: skip
@@ -212,5 +212,5 @@ def _plan(found: Sequence[Member], steps: str) -> dict[str, Any]:
     return {"actors": [one.as_data() for one in found], "steps": steps}
 
 
-def _say(words: str) -> None:
+def _report(words: str) -> None:
     print(f"rlprof: {words}", file=sys.stderr, flush=True)

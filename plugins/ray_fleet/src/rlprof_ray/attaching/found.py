@@ -68,7 +68,7 @@ class Member:
 
 
 def find(
-    kinds: Sequence[Kind], job: str, within_s: float, say: Callable[[str], None]
+    kinds: Sequence[Kind], job: str, within_s: float, report: Callable[[str], None]
 ) -> list[Member]:
     """Find the actors of *kinds* and ask each; raise RlprofError unless there is one run."""
     everyone = living()
@@ -83,7 +83,7 @@ def find(
         raise RlprofError(_nobody(everyone, kinds, job))
     handles = {actor.id: handle_of(actor) for actor, _ in matched}
     asked = {actor.id: (handles[actor.id], kind.engine, kind.version) for actor, kind in matched}
-    looks, failed = look_at(asked, within_s, say)
+    looks, failed = look_at(asked, within_s, report)
     found = [
         _member(actor, kind, handles[actor.id], looks.get(actor.id), failed.get(actor.id, ""))
         for actor, kind in matched

@@ -97,7 +97,7 @@ def question() -> Callable[..., dict[str, Any]]:
 
 
 def look_at(
-    asked: Mapping[str, tuple[Any, str, str]], within_s: float, say: Callable[[str], None]
+    asked: Mapping[str, tuple[Any, str, str]], within_s: float, report: Callable[[str], None]
 ) -> tuple[dict[str, Look], dict[str, str]]:
     """Ask actors by id, each a handle, its engine and its version; return answers and failures.
 
@@ -109,7 +109,7 @@ def look_at(
     waiting = {aside(handle, how, *more): id_ for id_, (handle, *more) in asked.items()}
     looks: dict[str, Look] = {}
     failed: dict[str, str] = {}
-    has_said = False
+    is_reported = False
     while waiting and time.monotonic() < until:
         done, _ = ray.wait(list(waiting), num_returns=len(waiting), timeout=_PATIENCE_S)
         for ref in done:
@@ -118,8 +118,8 @@ def look_at(
                 looks[id_] = Look(**ray.get(ref))
             except ray.exceptions.RayError as exc:
                 failed[id_] = in_short(exc)
-        if waiting and not has_said:
-            has_said = True
-            say(f"waiting for actors at work to answer between two calls: {len(waiting)}")
+        if waiting and not is_reported:
+            is_reported = True
+            report(f"waiting for actors at work to answer between two calls: {len(waiting)}")
     failed |= dict.fromkeys(waiting.values(), f"has not answered for {within_s:g} s")
     return looks, failed

@@ -44,7 +44,7 @@ def config_of(
 
 def record(
     config: Mapping[str, Any], found: Sequence[Member], steps: tuple[Edges, int],
-    timeout_s: float, say: Callable[[str], None],
+    timeout_s: float, report: Callable[[str], None],
 ) -> Path:  # fmt: skip
     """Record upcoming steps of *found*; return the run folder."""
     given: dict[str, list[Any]] = {}
@@ -55,39 +55,39 @@ def record(
     who = "1 actor" if len(found) == 1 else f"{len(found)} actors"
     with Fleet(config) as fleet:
         fleet.name_calls()
-        say("attaching; working actors join between two of their calls")
+        report("attaching; working actors join between two of their calls")
         fleet.attach(**given)
         edges.forget()
         try:
-            say("waiting for the next step")
-            for step in fleet.steps(_numbers(edges, count, timeout_s, say)):
+            report("waiting for the next step")
+            for step in fleet.steps(_numbers(edges, count, timeout_s, report)):
                 doing = "recording" if config["tool"] else "watching"
-                say(f"step {step}: {doing} {who}")
+                report(f"step {step}: {doing} {who}")
                 begun += 1
         except RlprofError:
             if begun:
                 what = "ls" if config["tool"] else "why"
-                say(f"look at the steps so far with: rlprof {what} {fleet.run_dir}")
+                report(f"look at the steps so far with: rlprof {what} {fleet.run_dir}")
             raise
         finally:
-            _wait_for_exports(fleet.run_dir, say)
-        say("detaching")
+            _wait_for_exports(fleet.run_dir, report)
+        report("detaching")
     run_dir: Path = fleet.run_dir
     return run_dir
 
 
 def _numbers(
-    edges: Edges, count: int, timeout_s: float, say: Callable[[str], None]
+    edges: Edges, count: int, timeout_s: float, report: Callable[[str], None]
 ) -> Iterator[int]:
     step = edges.next(time.monotonic() + timeout_s)
     for _ in range(count):
         yield step
         last, step = step, edges.next(time.monotonic() + timeout_s)  # it ends the last
         if step > last + 1:
-            say(f"step {last} holds steps {last} to {step - 1}: their ends were seen at once")
+            report(f"step {last} holds steps {last} to {step - 1}: their ends were seen at once")
 
 
-def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
+def _wait_for_exports(run_dir: Any, report: Callable[[str], None]) -> None:
     """Wait until all is on disk: a member that closes its session earlier delays training."""
     last = -1
     until = time.monotonic() + Limits().export_timeout_s
@@ -98,6 +98,6 @@ def _wait_for_exports(run_dir: Any, say: Callable[[str], None]) -> None:
             return
         there = len(run.captures) - len(left)
         if there != last:
-            say(f"writing: {there} of {len(run.captures)} captures are there")
+            report(f"writing: {there} of {len(run.captures)} captures are there")
             last = there
         time.sleep(_LOOK_S)
