@@ -111,6 +111,7 @@ def test_all_faults_come_at_once():
     ({"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
      "roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"),
     ({"tools": {"tocrh": {}}}, "tools.tocrh: no role uses it; did you mean 'torch'?"),
+    ({"roles": ["ref"]}, "roles: expected keys and values, got ['ref']; write {ref: {}}"),
 )  # fmt: skip
 def test_values_are_checked_against_each_other(changes, fault):
     """What is right by itself and wrong together is a fault that says how to resolve it."""

@@ -193,7 +193,10 @@ def _list(hint: Any, value: Any, path: str, faults: Faults) -> Any:
 
 def _mapping(hint: Any, value: Any, path: str, faults: Faults) -> Any:
     if not isinstance(value, Mapping):
-        return faults.add(path, f"expected keys and values, got {shown(value)}")
+        is_list = isinstance(value, list) and "." not in path  # of roles, or of tools
+        example = ", ".join(f"{name}: {{}}" for name in value) if is_list else ""
+        hint = f"; write {{{example}}}" if example else ""
+        return faults.add(path, f"expected keys and values, got {shown(value)}{hint}")
     made = {}
     for key, item in value.items():
         here = join(path, key)
