@@ -23,7 +23,7 @@ _SRT = "sglang/srt"
 _SCHEDULER = f"{_SRT}/managers/scheduler.py"
 _PROFILER = f"{_SRT}/managers/scheduler_components/profiler_manager.py"
 _ASKED = ("start_profile", "stop_profile", "get_internal_state")
-_OPTIONS = ("sleep_on_idle", "tp_size", "dp_size", "attn_dp_size", "pp_size", "device",
+_OPTIONS = ("tp_size", "dp_size", "attn_dp_size", "pp_size", "device",
             "enable_metrics", "nnodes", "enable_dp_attention")  # fmt: skip
 """The launch arguments that say what a window will be like."""
 _ROUTES = ("/start_profile", "/stop_profile", "/server_info")

@@ -10,7 +10,7 @@ from rlprof_engine.iterations import Iterations
 from rlprof_sglang import SglangOptions
 from rlprof_sglang._facts import Facts
 from rlprof_sglang._request import Request
-from rlprof_sglang._ways import sleepless, unasked, way
+from rlprof_sglang._ways import unasked, way
 from rlprof_sglang._words import SWITCH
 from tests.cases import cases
 
@@ -116,12 +116,6 @@ def test_what_a_device_cannot_record_is_left_out_or_refused(
         return
     assert [*request.activities()] == found
     assert [*request.unsupported] == told
-
-
-@pytest.mark.parametrize(("sleeps", "is_told"), [(None, False), (True, False), (False, True)])
-def test_idle_schedulers_that_spin_are_reported(sleeps, is_told):
-    """With stacks they would fill a trace."""
-    assert bool(sleepless(SimpleNamespace(facts=Facts("Engine", sleeps=sleeps)))) is is_told
 
 
 @pytest.mark.parametrize(("version", "named"), [("9.1", "release 9.1"), ("", "of this engine")])

@@ -214,12 +214,11 @@ def test_requests_without_a_step_are_told(exported, dp, answer, is_told):
 def test_what_was_launched_is_read_from_its_arguments():
     """Sizes that are none count as one; what is not said is not known."""
     said = {"version": "0.5.23", "tp_size": 2, "pp_size": 0, "dp_size": "x", "attn_dp_size": 2,
-            "nnodes": 3, "device": "cuda", "sleep_on_idle": False,
-            "enable_metrics": True}  # fmt: skip
+            "nnodes": 3, "device": "cuda", "enable_metrics": True}  # fmt: skip
 
     assert of_arguments(said) == Facts(
         "http", "0.5.23", 2, nodes=3, has_dp_attention=True, has_layout=True, device="cuda",
-        sleeps=False, has_metrics=True,
+        has_metrics=True,
     )  # fmt: skip
     assert of_arguments({"version": None, "device": None}) == Facts("http")
     assert of_arguments({"enable_dp_attention": True}).has_dp_attention

@@ -29,8 +29,6 @@ class Facts:
     has_layout: bool = False
     """Whether the sizes above are known."""
     device: str = ""
-    sleeps: bool | None = None
-    """Whether an idle scheduler sleeps; otherwise it spins, and fills the trace."""
     has_metrics: bool = False
     """Whether requests report when they waited."""
     is_inside: bool = False
@@ -68,7 +66,6 @@ def seen(handle: Any) -> Facts:
 
 def of_arguments(said: Mapping[str, Any]) -> Facts:
     """Read the facts from the launch arguments of SGLang."""
-    sleeps = said.get("sleep_on_idle")
     return Facts(
         "http",
         version=str(said.get("version") or ""),
@@ -80,7 +77,6 @@ def of_arguments(said: Mapping[str, Any]) -> Facts:
         nodes=_size(said, "nnodes"),
         has_layout=isinstance(said.get("tp_size"), int),
         device=str(said.get("device") or ""),
-        sleeps=sleeps if isinstance(sleeps, bool) else None,
         has_metrics=said.get("enable_metrics") is True,
     )
 
@@ -114,7 +110,7 @@ def _resolved(arguments: Any) -> Mapping[str, Any]:
 
 
 _READ = ("tp_size", "pp_size", "dp_size", "enable_dp_attention", "attn_dp_size", "nnodes", "device",
-         "sleep_on_idle", "enable_metrics")  # fmt: skip
+         "enable_metrics")  # fmt: skip
 
 
 def _size(said: Mapping[str, Any], name: str) -> int:

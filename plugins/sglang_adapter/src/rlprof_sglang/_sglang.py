@@ -26,7 +26,7 @@ from rlprof_sglang._launch import check, engine_launch
 from rlprof_sglang._native import Native
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
-from rlprof_sglang._ways import NATIVE, sleepless, unasked, way
+from rlprof_sglang._ways import NATIVE, unasked, way
 from rlprof_sglang._words import longest_s
 
 if TYPE_CHECKING:
@@ -135,18 +135,15 @@ class Sglang:
         if not self._way:
             await self._arrive(engine, workers)
         said = EngineRecording(applied={"way": self._way})
-        torch = workers.tools.get("torch", {})
         said.unsupported |= unasked(options, engine, workers.tools)
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "schedulers")
-        if "stack" in torch.get("contents", ()):
-            said.unsupported |= sleepless(engine)
         if self._way == "worker":
             await self._begin_inside(engine, window, workers, said)
         else:
             run_id = json.loads((folder.parent / "capture.json").read_text())["run_id"]
             most_s = longest_s(workers.given.get("config", {}))
-            native = Native(engine, options, torch, most_s)
+            native = Native(engine, options, workers.tools.get("torch", {}), most_s)
             await self._begin_native(engine, native, window, target, run_id)
             if native.state == "idle":  # answered after our stop, and ended again
                 self._lost = ""

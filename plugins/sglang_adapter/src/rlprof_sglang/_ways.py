@@ -52,13 +52,3 @@ def unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) ->
     if options.way != "auto" or options.needs_native or not tools or engine.facts.is_inside:
         return {}
     return {"tool: torch": f"SGLang's own profiler records, unguarded; {_not_there(engine.facts)}"}
-
-
-def sleepless(engine: Engine) -> dict[str, str]:
-    """Report that idle schedulers spin, which fills a trace."""
-    if engine.facts.sleeps is not False:
-        return {}
-    return {
-        "sleep_on_idle": "is off: with stacks an idle scheduler writes up to two million events "
-        "a second; launch it with sleep_on_idle=True"
-    }
