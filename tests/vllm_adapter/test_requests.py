@@ -62,15 +62,6 @@ def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
     assert told == [("ended", None), ("aborted", "abort"), ("going on", None)]
 
 
-@pytest.mark.parametrize(("kept", "is_said"), [({}, True), ({"num_preemptions": 0}, False)])
-def test_a_vllm_that_counts_no_preemptions_is_said_to(frontend, monkeypatch, kept, is_said):
-    """By what the installed one keeps of a request."""
-    stats = SimpleNamespace(RequestStateStats=type("RequestStateStats", (), kept))
-    monkeypatch.setitem(sys.modules, "vllm.v1.metrics.stats", stats)
-
-    assert ("requests: preemptions" in Requests(frontend).unsupported) is is_said
-
-
 class Frontend:
     """What an AsyncLLM has of interest: its requests, and the way to its workers."""
 

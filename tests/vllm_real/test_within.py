@@ -28,7 +28,7 @@ def test_verls_options_mean_what_they_mean_there(driven, way, stack, shapes, ran
     assert len(engine_steps({"traceEvents": events})) == 5
     has_stacks = any(event.get("cat") == "python_function" for event in events)
     has_shapes = any("Input Dims" in event.get("args", {}) for event in events)
-    told = set(capture.unsupported) - {"requests: preemptions"}  # none counted before 0.30
+    told = set(capture.unsupported)
     unsaid = {"contents: stack": stack, "contents: shapes": shapes}
     if way == "worker":
         assert (stack, shapes) == (has_stacks, has_shapes)

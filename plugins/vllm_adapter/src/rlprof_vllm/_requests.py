@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def _counts_preemptions() -> bool:
-    """Whether the vLLM in this process counts preemptions per request, as it does since 0.30."""
-    import sys
-
-    kept = getattr(sys.modules.get("vllm.v1.metrics.stats"), "RequestStateStats", None)
-    return kept is None or hasattr(kept, "num_preemptions")
-
-
 class Requests(Watching):
     """The requests of one engine in one window."""
 
@@ -33,8 +25,6 @@ class Requests(Watching):
     def __init__(self, handle: Any) -> None:
         inner = getattr(handle, "llm_engine", handle)
         super().__init__(getattr(inner, "output_processor", None))
-        if not self.unsupported and not _counts_preemptions():
-            self.unsupported["requests: preemptions"] = "this vLLM does not count them per request"
 
     def left(self, _: str, state: Any, might_be_gone: bool) -> None:  # noqa: FBT001
         """Keep what is known of a request that leaves; only an aborted one may have left before."""
