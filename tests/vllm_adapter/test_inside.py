@@ -72,6 +72,23 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
     assert one.errors("start") == ["vllm: the engine is dead"]
 
 
+def test_a_window_whose_begin_fails_is_ended_in_the_workers(driven):
+    """They record, though their answers were lost; the next window is recorded."""
+    one, carry = driven(), driven.handle._collective_rpc
+    one.call("configure")
+
+    def lose(*args, **given):
+        carry(*args, **given)
+        raise KeyError("no answer")
+
+    driven.handle._collective_rpc = lose
+    assert len(one.errors("start")) == 1
+    driven.handle._collective_rpc = carry
+
+    assert one.errors("stop", "start") == []
+    assert [one.followers[n].seen for n in (0, 1)] == [["end"]] * 2
+
+
 def test_a_worker_that_cannot_record_refuses_at_once(driven, monkeypatch):
     """An unknown release runs its steps by another method."""
     monkeypatch.delattr(Worker, "execute_model")

@@ -118,10 +118,10 @@ class Vllm:
         said = EngineRecording(applied={"way": self._way})
         if engine.facts.has_layout:
             said.unsupported |= other_number(engine.facts.workers, workers, "workers")
-        self._answers = {}
         if self._way == "worker":
-            self._answers = {"began": await self._tell(engine, workers.begin(window))}
-            recording = answers_in(self._answers["began"], "recording", _NOBODY)
+            answers = self._answers = {"began": []}  # the end is sent in any case
+            answers["began"] = await self._tell(engine, workers.begin(window))
+            recording = answers_in(answers["began"], "recording", _NOBODY)
             said.applied["workers"] = [one["worker"] for one in recording]
             if options.iterations is not None:
                 said.applied["iterations"] = attrs.asdict(options.iterations)
