@@ -19,8 +19,17 @@ class Engine:
         """The event loop it runs on; None: it has none, or any loop will do."""
         return None
 
+    @property
+    def is_errored(self) -> bool:
+        """Whether it is known to be dead."""
+        return False
+
     async def look(self) -> None:
         """Find out what takes a call; these calls can do no harm."""
+
+    async def order(self, text: str) -> list[dict[str, Any]]:
+        """Pass an order on to its processes; return their answers, also those of frontends."""
+        raise NotImplementedError
 
     async def run(self, function: Callable[[], object]) -> None:
         """Call *function* where the engine's frontend runs, uninterrupted by it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
@@ -12,7 +11,6 @@ from rlprof_engine.wrapped import Wrapped
 from rlprof_sglang._facts import looked_inside, seen
 from rlprof_sglang._server import Engine, Server
 from rlprof_sglang._turns import Turns, driven, turns_of
-from rlprof_sglang._words import FRONTEND, MARK, STATE
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -46,21 +44,6 @@ def reach(handle: Any, admin_api_key: str | None = None, loop: Any = None) -> En
             "Engine, a TokenizerManager, or the address of a server"
         )
     return _Object(handle, manager, loop)
-
-
-async def told(engine: Engine, order: str, more: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Send an order to all schedulers; return the answer of the first one in each replica.
-
-    If a server watches its requests, its answer comes last.
-    """
-    said = json.dumps({"order": order, **more})
-    # On a node that was launched without rlprof, this request records nothing.
-    nothing = {"activities": ["rlprof"], "with_stack": False, "record_shapes": False}
-    await engine.start({"output_dir": MARK + said, **nothing})
-    states = await engine.states()
-    answers = [(state.get(STATE) or {}).get("answer") for state in states]
-    answers += [state.get(FRONTEND) for state in states]
-    return [json.loads(answer) for answer in answers if answer]
 
 
 class _Object(Engine):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,6 +11,7 @@ from rlprof import CaptureError
 from rlprof_engine import engine
 from rlprof_engine.http import Http
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments
+from rlprof_sglang._words import FRONTEND, MARK, STATE
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -40,6 +42,19 @@ class Engine(engine.Engine):
         If it *begins* a recording, refuse it where another thread may run that loop meanwhile.
         """
         raise NotImplementedError
+
+    async def order(self, text: str) -> list[dict[str, Any]]:
+        """Pass an order on to the schedulers; return the answer of the first in each replica.
+
+        If a server watches its requests, its answer comes last.
+        """
+        # On a node that was launched without rlprof, this request records nothing.
+        nothing = {"activities": ["rlprof"], "with_stack": False, "record_shapes": False}
+        await self.start({"output_dir": MARK + text, **nothing})
+        states = await self.states()
+        answers = [(state.get(STATE) or {}).get("answer") for state in states]
+        answers += [state.get(FRONTEND) for state in states]
+        return [json.loads(answer) for answer in answers if answer]
 
     async def states(self) -> Sequence[Mapping[str, Any]]:
         """Ask the schedulers for their state: one state per replica."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ from rlprof import CaptureError
 from rlprof_engine import engine
 from rlprof_engine.http import Http
 from rlprof_vllm._facts import METHODS, Facts, looked_inside
+from rlprof_vllm.inside import METHOD
 
 _NOT_BEGUN = (400, 422)
 """Status codes of a server that has not called the engine."""
@@ -29,14 +31,14 @@ class Engine(engine.Engine):
         """Whether the first call will bind it, for good, to the loop of the caller."""
         return False
 
-    @property
-    def is_errored(self) -> bool:
-        """Whether it is known to be dead."""
-        return False
-
     async def look_inside(self) -> None:
         """Check whether the workers loaded our plugin, by a call that cannot fail there."""
         self.facts = await looked_inside(self.facts, self.call)
+
+    async def order(self, text: str) -> list[dict[str, Any]]:
+        """Pass an order on to the workers; return the answers of all, or of one replica's."""
+        found = await self.call("collective_rpc", METHOD, args=(text,))
+        return [json.loads(answer) for answer in found or ()]
 
     async def call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Call a method of the engine."""
