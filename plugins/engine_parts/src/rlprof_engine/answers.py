@@ -33,9 +33,9 @@ def choose(engine: str, way: str, inside: tuple[str, str], native: tuple[str, st
         return "worker"
     if not native[1] and way != "worker":
         return "native"
-    told = [f"in its {inside[0]}: {inside[1]}"] if inside[1] and way != "native" else []
-    told += [f"{native[0]}: {native[1]}"] if native[1] and way != "worker" else []
-    raise CaptureError(f"{engine}: this engine cannot be recorded; {'; '.join(told)}")
+    reasons = [f"in its {inside[0]}: {inside[1]}"] if inside[1] and way != "native" else []
+    reasons += [f"{native[0]}: {native[1]}"] if native[1] and way != "worker" else []
+    raise CaptureError(f"{engine}: this engine cannot be recorded; {'; '.join(reasons)}")
 
 
 def answers_in(answers: list[dict[str, Any]], state: str, nobody: str) -> list[dict[str, Any]]:

@@ -44,10 +44,10 @@ class Exported:
     def of(cls, capture: Capture, folder: Path, out: Path, notes: str) -> Exported:
         """Begin with the file *notes* in the window's folder."""
         try:
-            said = json.loads((folder / notes).read_bytes())
+            found = json.loads((folder / notes).read_bytes())
         except (OSError, ValueError):
-            said = {}
-        return cls(capture, folder, out, said)
+            found = {}
+        return cls(capture, folder, out, found)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -86,8 +86,8 @@ class Exported:
     ) -> Artifact:
         """Write the summary: what was asked, the answers, and what is *missing*."""
         name = f"{self.capture.stem}_{engine}.json"
-        said = {**self.notes, "traces": self.found, "missing": missing}
-        text = json.dumps(said, indent=1, default=str) + "\n"
+        content = {**self.notes, "traces": self.found, "missing": missing}
+        text = json.dumps(content, indent=1, default=str) + "\n"
         (self.out / name).write_text(text, encoding="utf-8")
         note = "; ".join([*missing, *more])
         return Artifact(name, "files", "json", "whole" if is_whole else "partial", note)

@@ -27,9 +27,9 @@ def watched(owner: Any, text: str, watch: Callable[[], Requests]) -> str:
     """
     answer: dict[str, Any] = {"state": "frontend"}
     try:
-        said = json.loads(text)
-        order = json.loads(said["order"])
-        if not said.get("requests") or order["verb"] == "prepare":
+        message = json.loads(text)
+        order = json.loads(message["order"])
+        if not message.get("requests") or order["verb"] == "prepare":
             return ""
         whose = [order["run"], order["window"]]
         before, requests = vars(owner).pop(_ATTRIBUTE, (None, None))
@@ -54,8 +54,8 @@ class Served:
     def __init__(self, answers: list[dict[str, Any]]) -> None:
         """Take the *answers* to the order that began the window."""
         nobody = "rlprof is not in the one process that serves this engine's requests"
-        said = [one["unsupported"] for one in answers]
-        self.unsupported: dict[str, str] = said[0] if said else {"requests": nobody}
+        unsupported = [one["unsupported"] for one in answers]
+        self.unsupported: dict[str, str] = unsupported[0] if unsupported else {"requests": nobody}
         self.answers: list[dict[str, Any]] | None = None
         """The answers to the order that ended it; None: that order failed."""
 

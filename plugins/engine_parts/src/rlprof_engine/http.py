@@ -54,11 +54,11 @@ class Http:
             with urllib.request.urlopen(request, timeout=_HTTP_S) as answer:  # noqa: S310
                 text = answer.read()
         except urllib.error.HTTPError as exc:
-            said = exc.read(500).decode("utf-8", "replace")
+            reason = exc.read(500).decode("utf-8", "replace")
             exc.close()
             if exc.code == 404 and missing is not None:
                 return missing
-            raise self._refusal(path, exc.code, said) from None
+            raise self._refusal(path, exc.code, reason) from None
         except OSError as exc:
             raise CaptureError(f"{self._engine}: {self.address} does not answer: {exc}") from None
         if not text.strip():

@@ -70,10 +70,10 @@ def obeyed(text: str, place: Callable[[], Place]) -> str:
     return json.dumps({**answer, "pid": os.getpid(), **took})
 
 
-def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
+def _obey(message: dict[str, Any], place: Place) -> dict[str, Any]:
     from rlprof import Order
 
-    order = Order.read(said["order"])
+    order = Order.read(message["order"])
     number, coordinates = place.number, dict(place.coordinates)
     known = {"worker": number, **coordinates, "rank": order.rank(number)}
     recording: Recording | None = getattr(place.owner, _ATTRIBUTE, None)
@@ -88,7 +88,7 @@ def _obey(said: dict[str, Any], place: Place) -> dict[str, Any]:
         if recording is not None:
             recording.end("the next window began")
         follower = order.follower(number, coordinates)
-        recording = Recording(place, order, follower, **said["iterations"])
+        recording = Recording(place, order, follower, **message["iterations"])
         setattr(place.owner, _ATTRIBUTE, recording)
         why = recording.begin()
         return {"state": "refused" if why else "recording", "why": why, **known}

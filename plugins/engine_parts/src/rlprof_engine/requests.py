@@ -72,16 +72,16 @@ class Watched(dict[str, Any]):
         is_there = key in self
         state = super().pop(key, *default)
         if is_there:
-            self._tell(key, state, might_be_gone=bool(default))
+            self._report(key, state, might_be_gone=bool(default))
         return state
 
     def __delitem__(self, key: str) -> None:
         """Remove a request."""
         state = self.get(key)
         super().__delitem__(key)
-        self._tell(key, state, might_be_gone=False)
+        self._report(key, state, might_be_gone=False)
 
-    def _tell(self, key: str, state: Any, *, might_be_gone: bool) -> None:
+    def _report(self, key: str, state: Any, *, might_be_gone: bool) -> None:
         left = self.left
         if left is not None and state is not None:
             with suppress(Exception):  # the engine's own loop must go on

@@ -43,7 +43,7 @@ class Whose:
     what: str
     """Its name in the artifact's file name: `worker0`."""
     target: Target
-    told: dict[str, Any]
+    entry: dict[str, Any]
     """Its entry in the summary of the capture."""
     is_idle: bool = False
     """Whether it should have engine steps, but has none."""
@@ -84,7 +84,7 @@ def artifact_of(
         shutil.copyfile(raw, out / name)
         why = str(exc).replace(str(raw.parent), "").strip("/")
         return Artifact(name, "files", "chrome-trace", "partial", f"cannot be read: {why}")
-    found.append({"file": raw.name, "pid": looked.pid, "iterations": looked.steps, **one.told})
+    found.append({"file": raw.name, "pid": looked.pid, "iterations": looked.steps, **one.entry})
     note = "idle: the engine had no step in the window" if one.is_idle else ""
     if done.truncated:
         note = "the engine's trace was cut; its complete events are kept"

@@ -56,8 +56,8 @@ def _whose(capture: Capture, facts: Mapping[str, Any], name: str, looked: Looked
     own = {word: number for word, number in ranks.items() if word != "ep"}
     target = attrs.evolve(capture.target, coordinates={**capture.target.coordinates, **own})
     what = f"worker{'' if worker is None else worker}" + (f"_{stage}" if stage else "")
-    told: dict[str, Any] = {"worker": worker, "stage": stage}
-    return Whose(what, target, told, is_idle=not looked.steps)
+    entry: dict[str, Any] = {"worker": worker, "stage": stage}
+    return Whose(what, target, entry, is_idle=not looked.steps)
 
 
 def _number(ranks: dict[str, int], facts: Mapping[str, Any]) -> int | None:
@@ -76,8 +76,8 @@ def _summary(window: Exported, *, has_merged: bool) -> Artifact:
         missing += window.unended
     if notes.get("merged") and not has_merged:
         missing.append("SGLang left no merged file; its log says why")
-    told = [one for one in window.ended if one["state"] == "ended" or one.get("why") == IDLE]
-    missing += unseen([one.get("iterations") or 0 for one in told], window.begun)
+    answers = [one for one in window.ended if one["state"] == "ended" or one.get("why") == IDLE]
+    missing += unseen([one.get("iterations") or 0 for one in answers], window.begun)
     short = fewer(window.capture.options, _ran(window))
     whys = notes.get("whys", [])
     return window.summary("sglang", missing, [*idle, *short, *whys], is_whole=not (missing or whys))

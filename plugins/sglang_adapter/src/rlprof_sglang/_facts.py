@@ -64,38 +64,39 @@ def seen(handle: Any) -> Facts:
     )
 
 
-def of_arguments(said: Mapping[str, Any]) -> Facts:
+def of_arguments(arguments: Mapping[str, Any]) -> Facts:
     """Read the facts from the launch arguments of SGLang."""
     return Facts(
         "http",
-        version=str(said.get("version") or ""),
-        tp=_size(said, "tp_size"),
-        pp=_size(said, "pp_size"),
-        dp=_size(said, "dp_size"),
+        version=str(arguments.get("version") or ""),
+        tp=_size(arguments, "tp_size"),
+        pp=_size(arguments, "pp_size"),
+        dp=_size(arguments, "dp_size"),
         # Since 0.5.22 this is resolved to a separate size.
-        has_dp_attention=said.get("enable_dp_attention") is True or _size(said, "attn_dp_size") > 1,
-        nodes=_size(said, "nnodes"),
-        has_layout=isinstance(said.get("tp_size"), int),
-        device=str(said.get("device") or ""),
-        has_metrics=said.get("enable_metrics") is True,
+        has_dp_attention=arguments.get("enable_dp_attention") is True
+        or _size(arguments, "attn_dp_size") > 1,
+        nodes=_size(arguments, "nnodes"),
+        has_layout=isinstance(arguments.get("tp_size"), int),
+        device=str(arguments.get("device") or ""),
+        has_metrics=arguments.get("enable_metrics") is True,
     )
 
 
 def looked_inside(facts: Facts, states: Sequence[Mapping[str, Any]]) -> Facts:
     """Add what the schedulers reported: one scheduler of each replica reports."""
     ours = [state.get(STATE) for state in states if isinstance(state, dict)]
-    said = [one for one in ours if isinstance(one, dict)]
-    lacks = sorted({name for one in said for name in one.get("lacks", ())})
+    reports = [one for one in ours if isinstance(one, dict)]
+    lacks = sorted({name for one in reports for name in one.get("lacks", ())})
     return attrs.evolve(
         facts,
-        is_inside=bool(said)
-        and len(said) == len(states)
+        is_inside=bool(reports)
+        and len(reports) == len(states)
         and not lacks
-        and not any("error" in one for one in said),
+        and not any("error" in one for one in reports),
         lacks=tuple(lacks),
-        is_profiling=any(one.get("profiling") for one in said),
-        is_overdue=any(one.get("overdue") for one in said),
-        device=facts.device or next((str(one.get("device") or "") for one in said), ""),
+        is_profiling=any(one.get("profiling") for one in reports),
+        is_overdue=any(one.get("overdue") for one in reports),
+        device=facts.device or next((str(one.get("device") or "") for one in reports), ""),
     )
 
 
@@ -113,6 +114,6 @@ _READ = ("tp_size", "pp_size", "dp_size", "enable_dp_attention", "attn_dp_size",
          "enable_metrics")  # fmt: skip
 
 
-def _size(said: Mapping[str, Any], name: str) -> int:
-    value = said.get(name)
+def _size(arguments: Mapping[str, Any], name: str) -> int:
+    value = arguments.get(name)
     return value if isinstance(value, int) and value > 0 else 1

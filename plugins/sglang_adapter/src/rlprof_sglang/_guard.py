@@ -156,10 +156,10 @@ def _see_to_begin(part: Any) -> None:
         _stand_in(part)
 
 
-def make_relative(part: Any, request: Any, said: dict[str, Any]) -> None:
+def make_relative(part: Any, request: Any, message: dict[str, Any]) -> None:
     """Complete our request: count steps from now on, and exactly as many as were asked for."""
-    request.output_dir = said["native"]
-    count, skip = said["count"], said["skip"]
+    request.output_dir = message["native"]
+    count, skip = message["count"], message["skip"]
     if skip:  # begin with the step after the skipped ones
         request.start_step = forward_ct(part) + 1 + skip
     if count:

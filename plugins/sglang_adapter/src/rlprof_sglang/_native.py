@@ -169,8 +169,8 @@ class Native:
 
     async def _refused(self) -> bool:
         """Whether our code in the schedulers refused; keep the reason in `whys`."""
-        said = await self._states()
-        self.whys = [str(one["refused"]) for one in said if one.get("refused")][:1]
+        states = await self._states()
+        self.whys = [str(one["refused"]) for one in states if one.get("refused")][:1]
         return bool(self.whys)
 
     async def _states(self) -> list[dict[str, Any]]:
@@ -185,9 +185,9 @@ class Native:
 
         Also report the errors that our code caught there.
         """
-        said = await self._states()
-        self.ran = {str(one["number"]): one["ran"] for one in said if "ran" in one}
-        self.whys = [f"worker {one['number']}: {one['why']}" for one in said if one.get("why")]
+        states = await self._states()
+        self.ran = {str(one["number"]): one["ran"] for one in states if "ran" in one}
+        self.whys = [f"worker {one['number']}: {one['why']}" for one in states if one.get("why")]
 
     async def _all_are_there(self) -> None:
         """Wait for the files of ranks that write after the stop is answered."""

@@ -57,8 +57,8 @@ class SglangOptions:
     @property
     def key(self) -> str | None:
         """The server's key itself, from here or from the environment."""
-        said = self.admin_api_key
-        return os.environ.get(said[1:]) if said is not None and said.startswith("$") else said
+        key = self.admin_api_key
+        return os.environ.get(key[1:]) if key is not None and key.startswith("$") else key
 
     @property
     def needs_native(self) -> tuple[str, ...]:

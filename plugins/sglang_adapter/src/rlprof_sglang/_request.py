@@ -66,8 +66,8 @@ class Request:
                 "SGLang chooses the level and the metrics; each process writes a folder that "
                 "torch_npu names, and SGLang does not merge these"
             )
-        said = ("activities", "with_stack", "record_shapes")
-        self.applied |= {name: wanted[name] for name in said if name in wanted}
+        shown = ("activities", "with_stack", "record_shapes")
+        self.applied |= {name: wanted[name] for name in shown if name in wanted}
         self._count(wanted)
         return wanted
 
@@ -104,8 +104,8 @@ class Request:
         counted = {} if chosen is None else attrs.asdict(chosen)
         if facts.is_inside and facts.nodes == 1:  # it counts from now on, if all ranks do
             folder, usual = wanted["output_dir"], {"skip": 0, "count": None}
-            said = {"native": folder, "longest_s": self.longest_s} | usual | counted
-            wanted["output_dir"] = MARK + json.dumps(said)
+            message = {"native": folder, "longest_s": self.longest_s} | usual | counted
+            wanted["output_dir"] = MARK + json.dumps(message)
             self.applied |= {"iterations": counted} if counted else {}
             return
         if chosen is None:

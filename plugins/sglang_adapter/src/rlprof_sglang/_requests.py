@@ -37,24 +37,24 @@ class Requests(Watching):
 
     def left(self, name: str, state: Any, _: bool) -> None:  # noqa: FBT001
         """Note a request. Its last answer comes in this turn of the loop, or has just come."""
-        said: dict[str, Any] = {"id": name}
-        self._gone.append((said, time.monotonic()))
-        asyncio.get_running_loop().call_soon(_keep, state, said)
+        request: dict[str, Any] = {"id": name}
+        self._gone.append((request, time.monotonic()))
+        asyncio.get_running_loop().call_soon(_keep, state, request)
 
     def lines(self, there: Iterable[tuple[str, Any]]) -> Iterable[dict[str, Any]]:
         """Describe the requests that have left, and of *there* those that have not."""
         offset = time.time() - time.monotonic()
-        known = {said["id"] for said, _ in self._gone}
+        known = {request["id"] for request, _ in self._gone}
         rest = [({"id": name} | _times(state), None) for name, state in there if name not in known]
-        return [_line(said, left, offset) for said, left in (*self._gone, *rest)]
+        return [_line(request, left, offset) for request, left in (*self._gone, *rest)]
 
 
-def _keep(state: Any, said: dict[str, Any]) -> None:
+def _keep(state: Any, request: dict[str, Any]) -> None:
     """Keep the times and the small fields; thousands of whole answers would fill the memory."""
     with suppress(Exception):  # the engine must go on
-        said |= _times(state)
+        request |= _times(state)
         meta = state.out_list[-1]["meta_info"]
-        said |= {name: meta[name] for name in _KEPT if meta.get(name) is not None}
+        request |= {name: meta[name] for name in _KEPT if meta.get(name) is not None}
 
 
 def _times(state: Any) -> dict[str, float]:
@@ -66,19 +66,19 @@ def _times(state: Any) -> dict[str, float]:
     return {word: at for word, at in found.items() if isinstance(at, float) and at > 0}
 
 
-def _line(said: dict[str, Any], left: float | None, offset: float) -> dict[str, Any]:
+def _line(request: dict[str, Any], left: float | None, offset: float) -> dict[str, Any]:
     """Describe a request; *left* is when it ended, None if it is still running."""
     words = {"id": "id", "prompt_tokens": "prompt_tokens", "completion_tokens": "tokens",
              "cached_tokens": "cached_tokens", "num_retractions": "retractions", "dp_rank": "dp",
              "first_token_ts": "first_token_ts", "last_token_ts": "last_token_ts"}  # fmt: skip
-    line = {"left": left} | {word: said[name] for name, word in words.items() if name in said}
-    if reason := said.get("finish_reason"):
+    line = {"left": left} | {word: request[name] for name, word in words.items() if name in request}
+    if reason := request.get("finish_reason"):
         line["finish"] = str(reason.get("type", reason) if isinstance(reason, dict) else reason)
-    if scheduled := said.get("forward_entry_time"):
+    if scheduled := request.get("forward_entry_time"):
         line["scheduled_ts"] = scheduled - offset
-        line["queued_ts"] = line["scheduled_ts"] - max(0.0, said.get("queue_time") or 0.0)
-        if first := said.get("prefill_finished_time"):
+        line["queued_ts"] = line["scheduled_ts"] - max(0.0, request.get("queue_time") or 0.0)
+        if first := request.get("prefill_finished_time"):
             line["first_token_ts"] = first - offset
-    elif "created" in said:
-        line["queued_ts"] = said["created"]
+    elif "created" in request:
+        line["queued_ts"] = request["created"]
     return line

@@ -104,7 +104,7 @@ class Server(Engine):
         except UnsaidError:
             self.facts = attrs.evolve(self.facts, is_profiling=False)
 
-    def _refusal(self, path: str, code: int, said: str) -> CaptureError:
+    def _refusal(self, path: str, code: int, reason: str) -> CaptureError:
         where = self._http.address + path
         if code in (401, 403):
             other = "a key other than admin_api_key"
@@ -115,7 +115,7 @@ class Server(Engine):
         if code == 500:
             return UnsaidError(f"sglang: {where} refused; the server's log says why")
         kind = RefusedError if code < 500 else CaptureError  # else a proxy's: unknown
-        return kind(f"sglang: {where} answered {code}: {said}")
+        return kind(f"sglang: {where} answered {code}: {reason}")
 
 
 class RefusedError(CaptureError):

@@ -58,7 +58,7 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
     global _scheduler  # noqa: PLW0603 -- a process has one
     _scheduler = scheduler
     try:
-        answer.internal_state[STATE] = _said(scheduler)
+        answer.internal_state[STATE] = _state(scheduler)
     except Exception as exc:
         with suppress(Exception):
             why = f"{type(exc).__name__}: {exc}"[:500]
@@ -66,7 +66,7 @@ def describe(answer: Any, scheduler: Any, *_: Any, **__: Any) -> Any:
     return answer
 
 
-def _said(scheduler: Any) -> dict[str, Any]:
+def _state(scheduler: Any) -> dict[str, Any]:
     from rlprof_sglang import _guard, _refusals
 
     number, coordinates = _numbered(scheduler)
@@ -107,12 +107,12 @@ def asked(original: Any, part: Any, request: Any) -> Any:
         text = getattr(request, "output_dir", None)
         if isinstance(text, str) and text.startswith(MARK):
             text = text.removeprefix(MARK)
-            said = _read(text)
-            if "native" not in said:
-                _obey(said, text)
+            message = _read(text)
+            if "native" not in message:
+                _obey(message, text)
                 return _guard.reply("")
-            _guard.make_relative(part, request, said)
-            most_s = said.get("longest_s")
+            _guard.make_relative(part, request, message)
+            most_s = message.get("longest_s")
     except Exception as exc:  # a user's folder may have such a name
         return _guard.reply(f"rlprof: {type(exc).__name__}: {exc}"[:500])
     return _guard.answered(original, part, request, most_s)
@@ -121,19 +121,19 @@ def asked(original: Any, part: Any, request: Any) -> Any:
 def _read(text: str) -> dict[str, Any]:
     """Read an order; return an empty one if that fails, which `obeyed` then reports."""
     try:
-        said = json.loads(text)
+        found = json.loads(text)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
-def _obey(said: dict[str, Any], text: str) -> None:
+def _obey(message: dict[str, Any], text: str) -> None:
     """Carry out an order; the state that the scheduler reports has the outcome."""
     global _answer, _open  # noqa: PLW0603 -- as above
     from rlprof_engine.recording import obeyed
     from rlprof_sglang import _refusals
 
-    order = said.get("order")
+    order = message.get("order")
     asked = _read(order) if isinstance(order, str) else {}
     verb, whose = asked.get("verb"), json.dumps([asked.get("run"), asked.get("window")])
     if verb == "begin" and _scheduler is not None:

@@ -24,10 +24,10 @@ def kept(handle: Any) -> dict[str, float]:
     states = own(own(inner, "output_processor"), "request_states")
     if not isinstance(states, dict):
         return {}
-    return {"requests_in_flight": len(states), **_told(inner, is_idle=not states)}
+    return {"requests_in_flight": len(states), **_of_schedulers(inner, is_idle=not states)}
 
 
-def _told(inner: Any, *, is_idle: bool) -> dict[str, float]:
+def _of_schedulers(inner: Any, *, is_idle: bool) -> dict[str, float]:
     """Return the last statistics of the schedulers."""
     scheduler = own(own(own(inner, "engine_core"), "engine_core"), "scheduler")
     if scheduler is not None:  # it runs in this process

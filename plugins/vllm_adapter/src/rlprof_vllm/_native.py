@@ -77,7 +77,7 @@ class Native:
             self._may_run = not _has_not_begun(exc)
             if type(exc).__name__ == _BUSY:
                 raise CaptureError("vllm: somebody else is profiling this engine") from None
-            raise CaptureError(f"vllm: start_profile: {_said(exc)}") from exc
+            raise CaptureError(f"vllm: start_profile: {_described(exc)}") from exc
 
     def _count(self, given: dict[str, Any]) -> None:
         """Ask for the chosen engine steps, or report those that its launch fixed."""
@@ -110,8 +110,8 @@ class Native:
                 key: word in self._contents for word, key in _KWARGS.items()
             }
             return
-        told = () if facts.profiler is None else CONTENTS
-        for word in [word for word in told if not (facts.is_npu and word in _ON_NPU)]:
+        known = () if facts.profiler is None else CONTENTS
+        for word in [word for word in known if not (facts.is_npu and word in _ON_NPU)]:
             is_asked, is_there = word in self._contents, word in facts.contents
             if is_asked and not is_there:
                 self.unsupported[f"contents: {word}"] = "the engine was launched without it"
@@ -126,7 +126,7 @@ class Native:
         try:
             await self._engine.call("stop_profile")
         except Exception as exc:
-            raise CaptureError(f"vllm: stop_profile: {_said(exc)}") from exc
+            raise CaptureError(f"vllm: stop_profile: {_described(exc)}") from exc
         finally:
             self._fetch(folder / FILES)
 
@@ -173,5 +173,5 @@ def _has_not_begun(exc: Exception) -> bool:
     return is_refused or type(exc).__name__ == _BUSY or bool(_NO_PROFILER.search(str(exc)))
 
 
-def _said(exc: BaseException) -> str:
+def _described(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {exc}"[:500]

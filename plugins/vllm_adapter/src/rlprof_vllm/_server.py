@@ -76,7 +76,7 @@ class Server(Engine):
             return (await self._http.ask("POST", f"/{method}", body) or {}).get("results")
         return await self._http.ask("POST", f"/{method}", kwargs)
 
-    def _refusal(self, path: str, code: int, said: str) -> CaptureError:
+    def _refusal(self, path: str, code: int, reason: str) -> CaptureError:
         address = self._http.address
         if code == 404:
             return RefusedError(
@@ -86,4 +86,4 @@ class Server(Engine):
         if code == 409:
             return RefusedError(f"vllm: somebody else is profiling {address}")
         kind = RefusedError if code in _NOT_BEGUN else CaptureError
-        return kind(f"vllm: {address}{path} answered {code}: {said}")
+        return kind(f"vllm: {address}{path} answered {code}: {reason}")
