@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from rlprof_report._figures.alone import alone_of
 from rlprof_report._figures.bubbles import bubbles_of, busy_of, holders_of
 from rlprof_report._figures.clean import clean_of, summaries_of
 from rlprof_report._figures.definitions import DEFINITIONS
@@ -14,6 +15,7 @@ from rlprof_report._figures.ends import ends_of, whole_of
 from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
+from rlprof_report._figures.meetings import Meetings
 from rlprof_report._figures.others import others_of, outlasted_of, paused_in, pauses_of
 from rlprof_report._figures.path import Tracks, path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
@@ -71,15 +73,17 @@ def analyse(
     epoch = int(timeline.starts[0])
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
-    groups = groups_of(recorded, timeline)
+    meetings = Meetings(recorded, timeline)
+    groups = groups_of(recorded, timeline, meetings)
     frontiers = [tuple(frontier_of(own)) for own in groups]
+    alone = alone_of(groups, meetings)
     groups = [[group for group in own if len(group.ranks) > 1] for own in groups]
     others = others_of(recorded, timeline)
     counted = _counted(timeline, step)
     pieces = pieces_of(recorded, timeline)
     steps = _steps(
         recorded, timeline, touched, groups, others,
-        frontiers=frontiers, pieces=pieces, counted=counted,
+        frontiers=frontiers, pieces=pieces, counted=counted, meetings=meetings,
     )  # fmt: skip
     ends = list(ends_of(run, recorded, timeline))
     whole = whole_of(ends, timeline)
@@ -116,14 +120,14 @@ def analyse(
         outlasted = [[] for _ in outlasted]
     paused = paused_in(recorded, timeline, pieces)
     facts = [
-        Facts(steps[place], tuple(groups[place]), others[place], outlasted[place], paused[place])
-        for place in sorted(counted)
+        Facts(steps[at], tuple(groups[at]), others[at], alone[at], outlasted[at], paused[at])
+        for at in sorted(counted)
     ]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
-    told = conclude(analysis, run, facts, silent, lost, step=step)
-    told = _with_devices(told, run, most_json_bytes, rules)
-    return attrs.evolve(told, notes=(*told.notes, *met_of(told, run, step=step)))
+    analysis = conclude(analysis, run, facts, silent, lost, step=step)
+    analysis = _with_devices(analysis, run, most_json_bytes, rules)
+    return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
 
 
 def _repeats(timeline: Timeline, step: int | None) -> Iterator[str]:
@@ -146,6 +150,7 @@ def _steps(
     frontiers: list[tuple[Stage, ...]],
     pieces: list[list[Piece]],
     counted: set[int],
+    meetings: Meetings,
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
     parts = by_step(recorded, timeline)
@@ -153,7 +158,7 @@ def _steps(
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
     stems = [process.name for process in recorded.processes]
-    tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline)
+    tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline, meetings)
     holders = holders_of(recorded)
     busy = busy_of(recorded, timeline) if holders else []
     made = []

@@ -17,7 +17,8 @@ DEFINITIONS = (
     Definition(
         2, "wait for the slowest rank", "spans of the ranks",
         "Longest time of a rank in the phase less the median of the others (what can be gained), "
-        "and less the mean (how long the ranks wait).",
+        "and less the mean (how long the ranks wait). Between phases, waits for the last rank do "
+        "not count.",
         f"phases in which ranks end together are marked, not blamed; {_CLEAN}",
     ),
     Definition(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlprof_report._figures.meetings import END, times_of
 from rlprof_report.values import PathPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlprof_report._figures.meetings import Meetings
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.trajectories import Trajectories
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from rlprof_report.values import Ranks
 
 BETWEEN = "between phases"
-_END = -2
-"""Stands for the end of a step among the numbers of names."""
 _WORTH_IT = 0.01
 """The least share of a step by which a rank is late for the path to go on with it."""
 Part = tuple[str, int, int, str]
@@ -31,7 +30,7 @@ Part = tuple[str, int, int, str]
 class Tracks:
     """The outermost phases of every rank, by step."""
 
-    def __init__(self, recorded: Recorded, timeline: Timeline) -> None:
+    def __init__(self, recorded: Recorded, timeline: Timeline, meetings: Meetings) -> None:
         self._words, self._targets = recorded.words, [one.target for one in recorded.processes]
         self.leader, role = timeline.leader, self._targets[timeline.leader].role
         is_own = np.array([target.role == role for target in self._targets], dtype=bool)
@@ -45,9 +44,7 @@ class Tracks:
         self._rows = rows
         self._keys = steps * len(self._targets) + rows["process"]
         self._last = self._entered_last(steps)
-        ends = recorded.steps[is_own[recorded.steps["process"]]]
-        ends = ends[(places := timeline.of(ends)) >= 0]
-        self._met = self._met_in_none(ends, places[places >= 0]) if self.has_peers else {}
+        self._met = meetings.last.get(role, {})
 
     def of(self, step: int, process: int) -> list[tuple[str, int, int]]:
         """Return name, start and end of each phase of *process* in the step at place *step*."""
@@ -63,10 +60,9 @@ class Tracks:
     def met_before(self, step: int, phase: str, times: int) -> tuple[int, int]:
         """Return when the last rank came to where all meet before *phase*, and which rank.
 
-        They meet if all enter it together, after different times in no phase: in a collective that
-        is in none. An empty *phase* is the end of the step.
+        An empty *phase* is the end of the step.
         """
-        number = self._words.number(phase) if phase else _END
+        number = self._words.number(phase) if phase else END
         return self._met.get((step, number, times), (0, self.leader))
 
     def name(self, process: int) -> str:
@@ -74,20 +70,11 @@ class Tracks:
         target = self._targets[process]
         return f"{target.role} {target.rank}" if self.has_peers else ""
 
-    def _times(self) -> np.ndarray:
-        """Count, for each phase of a rank in a step, those of its name before it."""
-        rows = self._rows
-        new = np.ones(len(rows), dtype=bool)
-        new[1:] = (self._keys[1:] != self._keys[:-1]) | (rows["name"][1:] != rows["name"][:-1])
-        first = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
-        times: np.ndarray = np.arange(len(rows)) - first
-        return times
-
     def _entered_last(self, steps: np.ndarray) -> dict[tuple[int, int, int], tuple[int, int]]:
         rows = self._rows
         if not self.has_peers:
             return {}
-        times = self._times()
+        times = times_of(steps, rows["process"], rows["name"])
         order = np.lexsort((rows["start"], times, rows["name"], steps))
         keys = np.stack([steps, rows["name"], times])[:, order]
         is_last = np.append((keys[:, 1:] != keys[:, :-1]).any(axis=0), True)
@@ -101,36 +88,6 @@ class Tracks:
                 strict=True,
             )
         }
-
-    def _met_in_none(
-        self, ends: np.ndarray, places: np.ndarray
-    ) -> dict[tuple[int, int, int], tuple[int, int]]:
-        """Find when each rank left its last phase before each, and before the end of its step."""
-        rows = self._rows
-        keys = np.concatenate([self._keys, places * len(self._targets) + ends["process"]])
-        names = np.concatenate([rows["name"], np.full(len(ends), _END)])
-        start, until = (np.concatenate([rows[one], ends["end"]]) for one in ("start", "end"))
-        times = np.concatenate([self._times(), np.zeros(len(ends), dtype=np.int64)])
-        order = np.lexsort((start, keys))
-        keys, names, start, until, times = (
-            one[order] for one in (keys, names, start, until, times)
-        )
-        before = start.copy()
-        follows = keys[1:] == keys[:-1]
-        before[1:][follows] = np.minimum(until[:-1], start[1:])[follows]
-        found = {}
-        step, process = keys // len(self._targets), keys % len(self._targets)
-        order = np.lexsort((start, times, names, step))
-        groups = np.stack([step, names, times])[:, order]
-        new = np.flatnonzero(np.append(True, (groups[:, 1:] != groups[:, :-1]).any(axis=0)))
-        for first, end in pairwise([*new.tolist(), len(order)]):
-            own = order[first:end]
-            gaps = start[own] - before[own]
-            late = start[own[-1]] - start[own[(len(own) - 1) // 2]]
-            if len(own) > 1 and late < (gaps.max() - gaps.min()) / 2:
-                last = own[np.argmax(before[own])]
-                found[tuple(groups[:, first].tolist())] = int(before[last]), int(process[last])
-        return found
 
 
 def path_of(

@@ -18,6 +18,7 @@ from rlprof_report.values import Ranks, RankTable, Score, Stage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rlprof_report._figures.meetings import Meetings
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
 
@@ -46,7 +47,7 @@ class Group:
     """The tokens that each noted with the phase; 0: none."""
 
 
-def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
+def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> list[list[Group]]:
     """Group the outermost phases by step, then by role and name.
 
     Where ranks write steps of their own, the time between their phases is a group, too, and so is
@@ -59,7 +60,7 @@ def groups_of(recorded: Recorded, timeline: Timeline) -> list[list[Group]]:
         chosen &= rows["process"] != timeline.leader
     rows = rows[chosen]
     if not timeline.leads_fleet:
-        rows = np.concatenate([rows, _between(recorded, rows)])
+        rows = np.concatenate([rows, _between(recorded, timeline, rows, meetings)])
     steps = timeline.of(rows)
     rows, steps = rows[steps >= 0], steps[steps >= 0]
     if not len(rows):
@@ -121,10 +122,13 @@ def _unions(rows: np.ndarray, first: np.ndarray) -> np.ndarray:
     return lengths
 
 
-def _between(recorded: Recorded, rows: np.ndarray) -> np.ndarray:
+def _between(
+    recorded: Recorded, timeline: Timeline, rows: np.ndarray, meetings: Meetings
+) -> np.ndarray:
     """Make a row for each step of a rank of the time that lies in none of its phases, *rows*.
 
-    Its place is the beginning of the step; what counts is how long it is.
+    What it waits for the rank that comes last to a meeting does not count. Its place is the
+    beginning of the step; what counts is how long it is.
     """
     steps = recorded.steps[recorded.steps["step"] != NO_STEP]
     made: np.ndarray = steps.copy()
@@ -134,11 +138,14 @@ def _between(recorded: Recorded, rows: np.ndarray) -> np.ndarray:
     keys = list(zip(rows["process"].tolist(), rows["step"].tolist(), strict=True))
     starts = {key: place for place, key in reversed(list(enumerate(keys)))}
     ends = {key: place + 1 for place, key in enumerate(keys)}
-    for place, step in enumerate(steps):
+    for place, (step, nth) in enumerate(zip(steps, timeline.of(steps).tolist(), strict=True)):
         key = int(step["process"]), int(step["step"])
         own = rows[starts.get(key, 0) : ends.get(key, 0)]
         inside = clipped(
-            zip(own["start"].tolist(), own["end"].tolist(), strict=True),
+            [
+                *zip(own["start"].tolist(), own["end"].tolist(), strict=True),
+                *meetings.waits.get((nth, key[0]), ()),
+            ],
             int(step["start"]),
             int(step["end"]),
         )
@@ -182,7 +189,7 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
     """Return the last rank of each stage; the stages of a role add up to its slowest rank.
 
     Stages come in the order in which the last rank enters them. A rank without such a stage
-    spends nothing there. Between phases, a rank may wait for one that is slower in a phase: that
+    spends nothing there. Between phases, a rank may work while others are slower in a phase: that
     time does not count.
     """
     roles: dict[str, list[Group]] = {}

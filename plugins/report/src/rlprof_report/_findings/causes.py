@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.helps import WAITING, syncs_of
+from rlprof_report._figures.helps import SYNC, WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
@@ -29,8 +29,7 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
     """Measure every cause in a step; a cause that explains half of another replaces it."""
     pauses = list(pauses_of(facts, context))
     found = list(pauses)
-    stragglers = list(_stragglers(facts, context))
-    for one in (*stragglers, *_gap(facts, context, stragglers)):
+    for one in (*_alone(facts, context), *_stragglers(facts, context), *_gap(facts, context)):
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
@@ -44,15 +43,40 @@ def _explained(measure: Measure, by: list[Measure]) -> bool:
     return any(one.who == measure.who and one.seconds >= measure.seconds / 2 for one in by)
 
 
+def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Find phases of one rank, for which the others wait; rollouts and syncs have own causes."""
+    for one in facts.alone:
+        phase, process = one.group.phase, int(one.group.processes[0])
+        is_rollout = facts.step.rollout is not None and ROLLOUT.search(phase)
+        if one.wait_s <= 0 or is_rollout or is_data(phase) or SYNC.search(phase):
+            continue
+        who, target = context.name(process), context.processes[process].target
+        yield Measure(
+            "alone",
+            one.wait_s,
+            who,
+            f"{who} is alone in `{phase}` for {secs(one.wait_s)} while others wait.",
+            (
+                f"It spends {secs(float(one.group.seconds[0]))} there in all.",
+                "Do it less often, in the background, or in parts on every rank.",
+            ),
+            (f"{who} in {phase}",),
+            target.role,
+            target.rank,
+            phase,
+        )
+
+
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
     """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
     found: dict[int, list[tuple[float, Group, Ranks]]] = {}
     pairs = zip(facts.groups, facts.step.ranks, strict=True)
     for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
-        is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
-        if ranks.meets or is_rollout or is_data(group.phase):
-            continue
         process = int(group.processes[int(np.argmax(group.seconds))])
+        is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
+        is_replicas = is_rollout and context.leads_fleet
+        if ranks.meets or is_replicas or is_data(group.phase) or not _ends_late(group):
+            continue
         wait = ranks.wait_s
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
             wait -= sum(one[0] for other, own in found.items() if other != process for one in own)
@@ -77,42 +101,54 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             target.role,
             target.rank,
             "" if phase == BETWEEN else phase,
+            is_by_chance=facts.step.rollout is not None and ROLLOUT.search(phase) is not None,
         )
 
 
-def _gap(facts: Facts, context: Context, stragglers: list[Measure]) -> Iterator[Measure]:
-    """Measure the time in no phase; if a rank is late, others may only wait for it there."""
+def _ends_late(group: Group) -> bool:
+    """Whether its slowest rank leaves a phase after the others; else nobody waits for it there."""
+    slowest = group.wait.slowest
+    later = int(group.last[slowest]) - float(np.median(np.delete(group.last, slowest)))
+    return group.phase == BETWEEN or later >= group.wait.seconds * 1e9 / 2
+
+
+def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Measure the time in no phase; of ranks, the one that has least: others may wait for one."""
     seconds, step, who = facts.step.unaccounted_s, facts.step, context.name(context.leader)
-    whose, role = who, context.processes[context.leader].target.role
-    if any(one.who != who for one in stragglers):
-        own = [one for one in facts.groups if (one.role, one.phase) == (role, BETWEEN)]
-        least = min((float(one.seconds.min()) for one in own), default=seconds)
-        if least < seconds:
-            seconds, whose = least, f"any {role}"
+    target = context.processes[context.leader].target
+    whose, role = who, target.role
+    rank: int | None = target.rank
+    for one in facts.groups:
+        if (one.role, one.phase) == (role, BETWEEN):
+            seconds, whose, rank = min(seconds, float(one.seconds.min())), f"any {role}", None
     if not step.phases or seconds <= 0:
         return
     gaps = [part for part in step.path if part.what == BETWEEN]
     longest = max(gaps, key=lambda part: part.seconds, default=None)
-    told: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     if longest is not None:
         middle = (longest.start_s + longest.end_s) / 2  # the path may be that of another rank
         before = [p.name for p in step.phases if p.end_s <= middle]
         after = [p.name for p in step.phases if p.start_s >= middle]
         place = f"after {before[-1]}" if before else f"before {after[0]}" if after else ""
-        told = (f"The longest gap, {secs(longest.seconds)}, is {place or 'between phases'}.",)
-    where = f"{who} between phases"
+        evidence = (f"The longest gap, {secs(longest.seconds)}, is {place or 'between phases'}.",)
+    where = f"{whose} between phases"
     if context.is_guest:
         where = "the driver between its calls"
-        told += ("The driver works by itself then, or waits for what Ray does not record: HTTP.",)
+        evidence += (
+            "The driver works by itself then, or waits for what Ray does not record: HTTP.",
+        )
+    if rank is None:
+        evidence += (f"There, each may wait for one that works. {_NAME_IT}",)
     yield Measure(
         "gap",
         seconds,
         who,
         f"{secs(seconds)} are in no phase of {whose}.",
-        told,
+        evidence,
         (where,),
         "" if context.leads_fleet else role,
-        None if context.leads_fleet else context.processes[context.leader].target.rank,
+        None if context.leads_fleet else rank,
     )
 
 

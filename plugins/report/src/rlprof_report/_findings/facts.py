@@ -13,6 +13,7 @@ from rlprof_report._plain import whose
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rlprof_report._figures.alone import Alone
     from rlprof_report._figures.others import Others, Outlasted
     from rlprof_report._figures.ranks import Group
     from rlprof_report.values import Step
@@ -60,6 +61,7 @@ class Facts:
     step: Step
     groups: tuple[Group, ...]
     others: Others
+    alone: Sequence[Alone] = ()
     outlasted: Sequence[Outlasted] = ()
     paused: Mapping[int, str] = attrs.field(factory=dict)
     """The phase that most of the garbage collection of a process falls into, by its place."""

@@ -60,7 +60,7 @@ def _names(finding: Finding, role: str, least: float) -> bool:
     """Whether *finding* names the late rank of *role* in at least this many steps."""
     if finding.cause == "device":
         return finding.title.startswith(f"{role}: rank ")
-    is_ones = finding.cause in ("straggler", "data", "gc") and len(finding.steps) >= least
+    is_ones = finding.cause in ("straggler", "alone", "data", "gc") and len(finding.steps) >= least
     return is_ones and any(one.startswith(f"{role} ") for one in finding.where)
 
 

@@ -47,7 +47,13 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
             yield from _data_of(
                 group.phase, by_process, len(by_process), context, phase=group.phase
             )
-    grouped = {group.phase for group in facts.groups}
+    for one in facts.alone:
+        if is_data(one.group.phase):
+            by_process = {int(one.group.processes[0]): float(one.group.seconds[0])}
+            yield from _data_of(
+                one.group.phase, by_process, one.peers + 1, context, phase=one.group.phase
+            )
+    grouped = {group.phase for group in (*facts.groups, *(one.group for one in facts.alone))}
     for name, seconds in facts.others.items():
         if is_data(name) and name not in grouped:
             by_role: dict[str, dict[int, float]] = {}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 """A cause, and its rank, replica or tool; empty: the one with the largest share."""
 TOLD = {
-    "gap": 0.05, "straggler": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
+    "gap": 0.05, "straggler": 0.05, "alone": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
 }  # fmt: skip
 """The least share of a step that is reported: low for causes that should not exist at all, high
 for causes that vary by chance. A tenth for the others, and for causes of no particular process."""
@@ -37,7 +37,7 @@ _RARE, _RARE_S = 0.25, 0.5
 """A cause of only a few steps must take this share of a step, and these seconds."""
 _ONCE, _ONCE_S = 0.5, 1.0
 """The same for a cause of a single step: on a shared host, any process may stop for a second."""
-_OF_SOMEBODY = ("straggler", "data", "gc", "gap")
+_OF_SOMEBODY = ("straggler", "alone", "data", "gc", "gap")
 """Causes that name a process, if it is the same one in most steps."""
 _CLOSE = 0.02
 """Costs that differ by a smaller share are alike."""
