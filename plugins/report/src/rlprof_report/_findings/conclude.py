@@ -16,7 +16,7 @@ from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.odd import odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
-from rlprof_report._findings.words import finding_of, numbered, step_ahead
+from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def conclude(
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
         odd, next_ = odd_lengths(analysis, has_findings=bool(findings))
-        answer = verdict.of_run(analysis, findings, odd=odd, is_guest=run.is_guest)
+        answer = verdict.of_run(
+            analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run)
+        )
         if next_:
             notes.append(f"{odd} {next_}" if findings else next_)
     return attrs.evolve(
@@ -102,26 +104,26 @@ def _unexplained(
 
 
 def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
-    """Say which phase of a slow step took longer than it does in others."""
-    grown = {}
+    """Name the phase of a slow step that took longer than it does in others."""
+    grown, rare = {}, set()
     for phase in step.phases:
-        usual = np.median(
-            [sum(p.seconds for p in one.phases if p.name == phase.name) for one in peers]
-        )
-        grown[phase.name] = phase.seconds - float(usual)
+        own = [sum(p.seconds for p in one.phases if p.name == phase.name) for one in peers]
+        grown[phase.name] = phase.seconds - float(np.median(own))
+        rare |= {phase.name} if 2 * np.count_nonzero(own) < len(own) else set()
     gap = step.unaccounted_s - float(np.median([one.unaccounted_s for one in peers]))
     grown["the time between phases"] = gap
     name = max(grown, key=lambda one: grown[one])
     more = step.seconds - usual_s
-    phase_name = "" if name == "the time between phases" else name
+    why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. The cause is unclear."
+    if name in rare:
+        why = f"takes {secs(grown[name])}, and most steps have no such phase."
     return Measure(
         cause="slow step",
         seconds=more,
         bound_s=more,
-        sentence=f"{name} takes {secs(grown[name])} more than usual, the step {secs(more)}. "
-        "The cause is unclear.",
+        sentence=f"{name} {why}",
         where=(f"step {step.step}, {name}",),
-        phase=phase_name,
+        phase="" if name == "the time between phases" else name,
     )
 
 
@@ -153,8 +155,8 @@ def _of_step(
         if not any(one.per_step_s >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
             measure = _slow(own.step, steps, usual_s)
             weighed.append(in_one(own.step, (measure.cause, ""), measure, more))
-        told = [one.measure for one, _ in shared]
-        weighed = [one for one in weighed if one.measure not in told]
+        shown = [one.measure for one, _ in shared]
+        weighed = [one for one in weighed if one.measure not in shown]
         at = step_ahead(analysis)
         findings = [_also(finding_of(one, run, clean=1, at=at), of_run) for one, of_run in shared]
         findings += [finding_of(one, run, clean=1, at=at) for one in weighed]

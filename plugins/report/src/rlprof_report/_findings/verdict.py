@@ -22,11 +22,17 @@ _ODD = "No cause that rlprof knows stands out."
 
 
 def of_run(
-    analysis: Analysis, findings: Sequence[Finding], *, odd: str = "", is_guest: bool = False
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    *,
+    odd: str = "",
+    is_guest: bool = False,
+    has_tool: bool = True,
 ) -> str:
     """Answer for the run as a whole, which `rlprof attach` made if *is_guest*.
 
-    *odd* says what is odd about the lengths of its steps, if anything is.
+    *odd* says what is odd about the lengths of its steps, if anything is. *has_tool*: whether the
+    config names a tool to record with.
     """
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
@@ -35,7 +41,7 @@ def of_run(
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} {odd or _nothing(analysis)}"
+        return f"{head} {odd or _nothing(analysis, has_tool=has_tool)}"
     first, it = findings[0], "it"
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
@@ -60,7 +66,7 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
     return f"Cannot tell for sure: {lost[0]}{more} {answer.rstrip()}"
 
 
-def _nothing(analysis: Analysis) -> str:
+def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
     """Name the phase to look into if no cause is known, and say whether it may hide one."""
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
@@ -72,7 +78,7 @@ def _nothing(analysis: Analysis) -> str:
             f"The longest phase is {longest.name} ({share}); ranks of {role} end it together, so "
             "one may hold up the others."
         )
-    what = _look_into(analysis, longest.name)
+    what = _look_into(analysis, longest.name, has_tool=has_tool)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
         what = (
             "it notes no trajectories, so tails and replicas cannot be judged: mark them with "
@@ -81,12 +87,13 @@ def _nothing(analysis: Analysis) -> str:
     return f"{_ODD} The longest phase is {longest.name} ({share}); {what}."
 
 
-def _look_into(analysis: Analysis, phase: str) -> str:
+def _look_into(analysis: Analysis, phase: str, *, has_tool: bool) -> str:
     """Say how to see inside *phase*: on the timeline if a window holds it, else by recording it."""
     ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
     if any(one.partition("/")[2] in ("", phase) for one in ids):
         return "look inside its windows with rlprof view"
-    return "record it to see inside: rlprof capture --next 1 while a run goes on"
+    command = "rlprof capture --next 1" + ("" if has_tool else " --tool torch")
+    return f"record it to see inside: {command} while a run goes on"
 
 
 def _without(finding: Finding, it: str = "it") -> str:
@@ -96,13 +103,13 @@ def _without(finding: Finding, it: str = "it") -> str:
 
 
 def _too_few(analysis: Analysis) -> str:
-    told = [
+    states = [
         f"{numbered(steps)} {'are' if len(steps) > 1 else 'is'} {_STATES[state]}"
         for state, steps in analysis.clean.left_out.items()
     ]
     count = len(analysis.clean.steps)
     left = f"{count} clean step{'s' if count != 1 else ''}"
-    why = f" ({'; '.join(told)})" if told else ""
+    why = f" ({'; '.join(states)})" if states else ""
     return f"Too few steps to compare: {left}{why}. Findings need two."
 
 

@@ -120,6 +120,12 @@ def _rank(run: Run, role: str, rank: int | None) -> int | str:
     return rank
 
 
+def has_tool(run: Run) -> bool:
+    """Whether the config of *run* names a tool, or an engine that records."""
+    roles = run.config.get("roles")
+    return any(_has_tool(run, role) for role in ("", *(roles if isinstance(roles, dict) else ())))
+
+
 def _has_tool(run: Run, role: str) -> bool:
     roles = run.config.get("roles")
     own = roles.get(role) if isinstance(roles, dict) else None
