@@ -103,8 +103,8 @@ def number(value: object) -> int | None:
 
 def epoch_ns_of(head: Mapping[str, Any]) -> int:
     """Return the time of `ts` 0 in a trace of rlprof; raise UnreadableError if it has none."""
-    said = head.get("rlprof")
-    epoch_ns = said.get("epoch_ns") if isinstance(said, dict) else None
+    header = head.get("rlprof")
+    epoch_ns = header.get("epoch_ns") if isinstance(header, dict) else None
     if type(epoch_ns) is not int or abs(epoch_ns) > _FURTHEST_US * 1000:
         raise UnreadableError("has no clock in its `rlprof` object")
     return epoch_ns

@@ -33,11 +33,11 @@ def text_of(
     elif analysis.phases:
         lines += _phases(analysis, width)
     room = HEIGHT - len(lines) - 1
-    told = list(_findings(analysis, room, step, width))
-    lines += told
-    room -= len(told)
-    untold = [note for note in analysis.notes if note not in analysis.verdict]
-    notes = [line for note in untold for line in _note(note, width)]
+    found = list(_findings(analysis, room, step, width))
+    lines += found
+    room -= len(found)
+    rest = [note for note in analysis.notes if note not in analysis.verdict]
+    notes = [line for note in rest for line in _note(note, width)]
     if notes and room > 1:
         hidden = len(notes) > room
         lines += notes[: room - 1] if hidden else notes

@@ -72,16 +72,16 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
             yield f"They suffice if warm-up counts, which is often slower: {longer}"
         if step.change is not None:
             yield "Without an interval, nothing says which of these differences are chance:"
-            yield f"The step: {_said(step)}."
-            told = [one for one in largest if signed(one) not in ("-", "+0.0 %")]
-            yield from (f"{one.name}: {_said(one)}." for one in told[:_LARGEST])
+            yield f"The step: {_change(step)}."
+            changed = [one for one in largest if signed(one) not in ("-", "+0.0 %")]
+            yield from (f"{one.name}: {_change(one)}." for one in changed[:_LARGEST])
         return
-    yield f"The step: {_said(step)}."
+    yield f"The step: {_change(step)}."
     for phase in largest:
         if phase.state in ("slower", "faster"):
             side = "B" if phase.state == "slower" else "A"
             whose = f" {side} waits for {phase.rank}." if phase.rank else ""
-            yield f"{phase.name}: {_said(phase)}.{whose}"
+            yield f"{phase.name}: {_change(phase)}.{whose}"
     like = [phase.name for phase in phases if phase.state == "no difference seen"]
     if like:
         yield f"No difference seen in {', '.join(like)}."
@@ -100,7 +100,7 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
     yield f"With {steps}, a change below {percent(step.visible)} of a step cannot be seen."
 
 
-def _said(change: Change) -> str:
+def _change(change: Change) -> str:
     if change.state == "no difference seen":
         return f"no difference seen ({interval(change)})"
     sure = "" if change.low is None else f" ({interval(change)})"

@@ -119,8 +119,8 @@ def _ran_with(run: Run) -> dict[str, str]:
         found.setdefault("devices", set()).update(process.devices)
         role = f"processes of {process.target.role}"
         sizes[role] = sizes.get(role, 0) + 1
-    told = {name: ", ".join(sorted(values)) for name, values in found.items() if values}
-    return told | {role: str(size) for role, size in sizes.items()}
+    known = {name: ", ".join(sorted(values)) for name, values in found.items() if values}
+    return known | {role: str(size) for role, size in sizes.items()}
 
 
 @attrs.frozen

@@ -68,12 +68,12 @@ def bubbles_of(
     for places, count in holders.items():
         works = merged(clipped([one for p in places for one in busy.get(p, ())], *bounds))
         role = recorded.processes[places[0]].target.role
-        idle_ns, told_ns = bounds[1] - bounds[0] - covered(works), 0
+        idle_ns, named_ns = bounds[1] - bounds[0] - covered(works), 0
         for name, own in going_on.items():
             own_ns = covered(own) - shared(own, works)
             found[role, name] += own_ns * count
-            told_ns += own_ns
-        found[role, BETWEEN] += (idle_ns - told_ns) * count
+            named_ns += own_ns
+        found[role, BETWEEN] += (idle_ns - named_ns) * count
     for (role, cause), ns in found.most_common():
         if ns > 0:
             yield Bubble(role, cause, ns / 1e9)

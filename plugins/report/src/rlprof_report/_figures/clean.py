@@ -46,14 +46,14 @@ def clean_of(
         if place + skipped and (usual is None or steps[place].seconds < _SLOWER * usual):
             break
         states[place] = "warm-up"
-    told = [attrs.evolve(step, state=state) for step, state in zip(steps, states, strict=True)]
-    chosen = [one for one in told if one.state == "clean"]
+    judged = [attrs.evolve(step, state=state) for step, state in zip(steps, states, strict=True)]
+    chosen = [one for one in judged if one.state == "clean"]
     left_out: dict[str, tuple[int, ...]] = {}
-    for one in told:
+    for one in judged:
         if one.state != "clean":
             left_out[one.state] = (*left_out.get(one.state, ()), one.step)
     median_s = float(np.median([one.seconds for one in chosen])) if chosen else None
-    return Clean(tuple(one.step for one in chosen), left_out, median_s), told
+    return Clean(tuple(one.step for one in chosen), left_out, median_s), judged
 
 
 def summaries_of(

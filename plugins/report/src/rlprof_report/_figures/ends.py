@@ -79,12 +79,12 @@ def _lost(file: str, why: str, recorded: Recorded, timeline: Timeline | None) ->
             else _end_of(place, recorded, timeline)
         )
     if timeline is None or at is None:
-        told = f"{file} {why}: {what} are missing."
+        sentence = f"{file} {why}: {what} are missing."
     elif at < len(timeline):
-        told = f"{file} is cut: {what} are missing from step {timeline.numbers[at]} on."
+        sentence = f"{file} is cut: {what} are missing from step {timeline.numbers[at]} on."
     else:
-        told, at = f"{file} {why}: the last {what} are missing.", None
-    return End(told, at, problem=f"{file}: {why}", is_of_members=target is None)
+        sentence, at = f"{file} {why}: the last {what} are missing.", None
+    return End(sentence, at, problem=f"{file}: {why}", is_of_members=target is None)
 
 
 def _end_of(place: int, recorded: Recorded, timeline: Timeline) -> int | None:

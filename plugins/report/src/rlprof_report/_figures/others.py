@@ -39,7 +39,7 @@ def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
 
 
 def pauses_of(others: Others) -> dict[str, float]:
-    """Say how long the garbage collector held up the process that it held up longest."""
+    """Return how long the garbage collector stopped the process that it stopped longest."""
     return {"gc": max(others["gc"].values())} if "gc" in others else {}
 
 

@@ -41,7 +41,7 @@ def conclude(
     *,
     step: int | None,
 ) -> Analysis:
-    """Add findings and verdict, and say what cannot be known for what is *lost*."""
+    """Add findings and verdict, and note what is unknown because files are *lost*."""
     names = [process.name for process in run.processes]
     leader = names.index(analysis.leader)
     leads_fleet = run.processes[leader].target.role == DRIVER

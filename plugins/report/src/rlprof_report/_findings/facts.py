@@ -39,7 +39,7 @@ def is_data(name: str) -> bool:
 
 
 def uneven_tokens(group: Group) -> Iterator[str]:
-    """Say whether the slowest rank of *group* has more tokens than the others."""
+    """Compare the tokens of the slowest rank of *group* with those of the others."""
     own = float(group.tokens[group.wait.slowest])
     usual = float(np.median(np.delete(group.tokens, group.wait.slowest)))
     if usual and own >= _UNEVEN * usual:

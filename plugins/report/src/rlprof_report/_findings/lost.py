@@ -59,8 +59,8 @@ def notes_of(run: Run, ends: Sequence[End]) -> Iterator[str]:
         yield f"{listed([str(one) for one in run.missing])}: expected, and no manifest is there."
     for left in run.left:
         yield f"{left.folder} on {left.host} is not in the run folder: {left.reason}."
-    said = {one.problem for one in ends}
-    yield from (one for one in run.problems if one not in said)
+    known = {one.problem for one in ends}
+    yield from (one for one in run.problems if one not in known)
 
 
 def _unexplained(run: Run) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _writers(recorded: Recorded) -> list[int]:
 
 
 def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:
-    """Say which part of the last step is unknown, if it never ended."""
+    """Name the part of the last step that is unknown, if it never ended."""
     last = analysis.steps[-1]
     if last.state == "unfinished" and is_whole:
         ended = {"running": "is still in it", "died": "died in it", "ended": "ended in it"}

@@ -65,7 +65,7 @@ def _names(finding: Finding, role: str, least: float) -> bool:
 
 
 def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> str:
-    """Say what windows of several ranks show; empty: there is none."""
+    """Return what windows of several ranks show; empty: there is none."""
     ranks: defaultdict[str, set[int]] = defaultdict(set)
     for one in run.captures:
         is_of_it = one.target.role == role and one.window.phase in (None, phase.name)
@@ -80,7 +80,7 @@ def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> s
             late[one.rank] += one.late_s
     last = max(late, key=lambda rank: late[rank], default=0)
     if late and late[last] >= _ALIKE * phase.median_s * len(windows):
-        told = f"rank {last} comes last: others wait up to {secs(late[last])} for it"
-        return f" In the traces of {listed(windows)}, {told}."
+        late_rank = f"rank {last} comes last: others wait up to {secs(late[last])} for it"
+        return f" In the traces of {listed(windows)}, {late_rank}."
     why = "no rank comes late to collectives" if late else "they hold no shared collective"
     return f" Nor do the traces of {listed(windows)}: {why}."

@@ -25,7 +25,7 @@ _OUT, _OUT_S = 2.0, 0.2
 
 
 def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
-    """Say what is odd about the lengths of clean steps, and how to look closer; empty: nothing.
+    """Return what is odd about the lengths of clean steps, and how to look closer; empty: nothing.
 
     Findings name steps that stand out, but no trend.
     """

@@ -71,7 +71,7 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
 def _data_of(
     name: str, seconds: dict[int, float], ranks: int, context: Context, *, phase: str = ""
 ) -> Iterator[Measure]:
-    """Name the process that loads longest, and say whether its peers do not; in a *phase*?"""
+    """Name the process that loads longest, unless its peers do as well; in a *phase*?"""
     slowest = max(seconds, key=lambda process: seconds[process])
     values = [took for process, took in seconds.items() if process != slowest]
     values += [0.0] * (ranks - 1 - len(values))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 """A cause, and its rank, replica or tool; empty: the one with the largest share."""
-TOLD = {
+LEAST = {
     "gap": 0.05, "straggler": 0.05, "alone": 0.05, "gc": 0.05, "data": 0.05, "tail": 0.15,
 }  # fmt: skip
 """The least share of a step that is reported: low for causes that should not exist at all, high
@@ -129,7 +129,7 @@ def _chronic(
     lower = min(median, float(np.median(shares) * np.median(lengths)))
     chances = [row[key].is_by_chance for row in rows if key in row]
     is_nobodys = key[0] in _OF_SOMEBODY and key[1] in ("", "all")
-    least = (USUAL if is_nobodys else TOLD.get(key[0], USUAL)) * least_s
+    least = (USUAL if is_nobodys else LEAST.get(key[0], USUAL)) * least_s
     is_by_chance = 2 * sum(chances) > len(chances)
     if is_by_chance:
         least = _BY_CHANCE * least_s

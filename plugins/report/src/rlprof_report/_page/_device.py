@@ -32,22 +32,22 @@ _WHY = (
 
 def device(analysis: Analysis) -> str:
     """Return the section; empty if no window has a trace with a device in it."""
-    told: Device | None = analysis.device
-    if told is None:
+    device: Device | None = analysis.device
+    if device is None:
         return ""
-    body = _use(analysis, told) + _idle(analysis, told)
-    body += "".join(_top(analysis, role, role.kernels, "kernels") for role in told.roles)
+    body = _use(analysis, device) + _idle(analysis, device)
+    body += "".join(_top(analysis, role, role.kernels, "kernels") for role in device.roles)
     words = "host operators, self time"
-    body += "".join(_top(analysis, role, role.operators, words) for role in told.roles)
-    body += _late(analysis, told) + _memory(analysis, told) + _requests(analysis, told)
-    notes = "".join(f"<li>{escaped(note, 400)}" for note in told.notes[:40])
+    body += "".join(_top(analysis, role, role.operators, words) for role in device.roles)
+    body += _late(analysis, device) + _memory(analysis, device) + _requests(analysis, device)
+    notes = "".join(f"<li>{escaped(note, 400)}" for note in device.notes[:40])
     return section("device", "Devices", body + (f"<ul>{notes}</ul>" if notes else ""))
 
 
-def _use(analysis: Analysis, told: Device) -> str:
-    rules = " By the rules of HTA." if told.rules == "hta" else ""
+def _use(analysis: Analysis, device: Device) -> str:
+    rules = " By the rules of HTA." if device.rules == "hta" else ""
     rows = []
-    for role in told.roles:
+    for role in device.roles:
         time = role.temporal
         if time is None or not time.window_s:
             continue
@@ -83,14 +83,14 @@ def _bar(parts: Iterable[tuple[str, str]], values: Sequence[float], whole: float
     return strip(drawn, label=", ".join(words for _, _, words in drawn))
 
 
-def _idle(analysis: Analysis, told: Device) -> str:
+def _idle(analysis: Analysis, device: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
             _bar(_WHY, attrs.astuple(role.idle), sum(attrs.astuple(role.idle))),
             *(seconds(one) for one in attrs.astuple(role.idle)),
         )
-        for role in told.roles
+        for role in device.roles
         if role.idle is not None and sum(attrs.astuple(role.idle)) > 0
     ]
     if not rows:
@@ -129,7 +129,7 @@ def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what:
     )
 
 
-def _late(analysis: Analysis, told: Device) -> str:
+def _late(analysis: Analysis, device: Device) -> str:
     rows = [
         (
             escaped(f"{one.role} {one.window}", 100),
@@ -138,14 +138,14 @@ def _late(analysis: Analysis, told: Device) -> str:
             f"{one.votes:,} of {one.collectives:,}",
             seconds(one.end_spread_s),
         )
-        for one in told.late[:12]
+        for one in device.late[:12]
     ]
     heads = ("window", "rank", "late in all", "came last to", "ends differ by")
     window = "Windows with traces of two ranks or more"
     return tabled(analysis, heads, rows, (18,), window)
 
 
-def _memory(analysis: Analysis, told: Device) -> str:
+def _memory(analysis: Analysis, device: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
@@ -153,14 +153,14 @@ def _memory(analysis: Analysis, told: Device) -> str:
             f"{number(peak.allocated_bytes)}B",
             f"{number(peak.reserved_bytes)}B",
         )
-        for role in told.roles
+        for role in device.roles
         for peak in role.memory
     ]
     heads = ("role", "device", "allocated", "reserved")
     return tabled(analysis, heads, rows, (20,), "Peaks in windows", words=(0, 1))
 
 
-def _requests(analysis: Analysis, told: Device) -> str:
+def _requests(analysis: Analysis, device: Device) -> str:
     rows = [
         (
             escaped(one.target, 80),
@@ -169,7 +169,7 @@ def _requests(analysis: Analysis, told: Device) -> str:
             f"{seconds(one.first_token_p50_s)}, {seconds(one.first_token_p99_s)}",
             number(one.preemptions),
         )
-        for one in told.requests[:64]
+        for one in device.requests[:64]
     ]
     heads = ("replica", "finished", "in queue, p50, p99", "first token, p50, p99", "preemptions")
     return tabled(analysis, heads, rows, (15,), "Windows that recorded requests")

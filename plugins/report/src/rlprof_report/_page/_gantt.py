@@ -104,10 +104,10 @@ def still(analysis: Analysis, step: Step, colors: Mapping[str, str]) -> tuple[st
             wide = max(0.5, (min(stop, end) - max(start, begin)) * scale)
             tall = max(4, _ROW - 3 - depth * 5)
             color = OURS if name.startswith("rlprof: ") else colors.get(name, NOTHING)
-            told = escaped(f"{row.title} · {name} · {seconds(stop - start)}")
+            label = escaped(f"{row.title} · {name} · {seconds(stop - start)}")
             drawn.append(
                 f'<rect x="{x:.1f}" y="{y + _ROW - 2 - tall}" width="{wide:.1f}" height="{tall}" '
-                f'fill="{color}"><title>{told}</title></rect>'
+                f'fill="{color}"><title>{label}</title></rect>'
             )
             letters = int(wide / 6.6)
             if letters >= 4 and depth == 0:

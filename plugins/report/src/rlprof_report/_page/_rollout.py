@@ -53,28 +53,28 @@ def rollout(analysis: Analysis, chosen: Chosen) -> str:
 
 
 def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
-    told = [step.rollout for step in steps if step.rollout is not None]
+    rollouts = [step.rollout for step in steps if step.rollout is not None]
     rows = [
-        ("phase", [escaped(one.phase, 60) for one in told]),
-        ("took", [seconds(one.end_s - one.start_s) for one in told]),
-        ("trajectories, requests", [f"{one.trajectories:,}, {one.requests:,}" for one in told]),
-        ("tokens, per second", [_tokens(one) for one in told]),
-        ("time of a trajectory, p50, p99, max", [_three(one.trajectory_s) for one in told]),
-        ("tail after 90, 95, 99 %", [_tails(one.tail_s) for one in told]),
-        ("slots in use", [percent(one.utilisation) for one in told]),
-        ("last replica ends after the mean", [seconds(one.even_gain_s) for one in told]),
-        ("tools, longest and median trajectory", [_pair(one) for one in told]),
-        ("trajectories without a request", [seconds(one.no_request_s) for one in told]),
+        ("phase", [escaped(one.phase, 60) for one in rollouts]),
+        ("took", [seconds(one.end_s - one.start_s) for one in rollouts]),
+        ("trajectories, requests", [f"{one.trajectories:,}, {one.requests:,}" for one in rollouts]),
+        ("tokens, per second", [_tokens(one) for one in rollouts]),
+        ("time of a trajectory, p50, p99, max", [_three(one.trajectory_s) for one in rollouts]),
+        ("tail after 90, 95, 99 %", [_tails(one.tail_s) for one in rollouts]),
+        ("slots in use", [percent(one.utilisation) for one in rollouts]),
+        ("last replica ends after the mean", [seconds(one.even_gain_s) for one in rollouts]),
+        ("tools, longest and median trajectory", [_pair(one) for one in rollouts]),
+        ("trajectories without a request", [seconds(one.no_request_s) for one in rollouts]),
     ]
-    if any(one.queue_s for one in told):
-        rows.append(("in queue, p50, p99", [_three(one.queue_s) for one in told]))
-    if any(one.first_token_s for one in told):
-        rows.append(("first token, p50, p99", [_three(one.first_token_s) for one in told]))
-    if any(one.preemptions is not None for one in told):
-        rows.append(("preemptions", [number(one.preemptions) for one in told]))
+    if any(one.queue_s for one in rollouts):
+        rows.append(("in queue, p50, p99", [_three(one.queue_s) for one in rollouts]))
+    if any(one.first_token_s for one in rollouts):
+        rows.append(("first token, p50, p99", [_three(one.first_token_s) for one in rollouts]))
+    if any(one.preemptions is not None for one in rollouts):
+        rows.append(("preemptions", [number(one.preemptions) for one in rollouts]))
     names = ("slow step", "median step")
     heads = ("", *(f"{name} {step.step}" for name, step in zip(names, steps, strict=False)))
-    which = [5, 6, 7, 8, 14] + ([15] if any(one.queue_s for one in told) else [])
+    which = [5, 6, 7, 8, 14] + ([15] if any(one.queue_s for one in rollouts) else [])
     window = "; ".join(step_window(step) for step in steps)
     return tabled(analysis, heads, [(name, *values) for name, values in rows], which, window)
 
@@ -151,21 +151,21 @@ def _bar(replica: Replica) -> str:
 
 
 def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
-    told = [(step, step.rollout) for step in steps if step.rollout and step.rollout.ended]
-    if not told:
+    rollouts = [(step, step.rollout) for step in steps if step.rollout and step.rollout.ended]
+    if not rollouts:
         return ""
-    high = max(one.ended[-1] for _, one in told) or 1.0
+    high = max(one.ended[-1] for _, one in rollouts) or 1.0
     drawn, keys = [], []
-    late = told[0][1].tail_s.get(f"{told[0][1].late_share:g}", 0.0)
+    late = rollouts[0][1].tail_s.get(f"{rollouts[0][1].late_share:g}", 0.0)
     if late > 0:
         wide = late / high * WIDTH
-        begin = told[0][1].ended[-1] / high * WIDTH - wide
+        begin = rollouts[0][1].ended[-1] / high * WIDTH - wide
         drawn.append(
             f'<rect x="{begin:.1f}" y="0" width="{wide:.1f}" height="{_HEIGHT}" fill="#ee8866" '
             'fill-opacity=".16"/>'
         )
     colors = ("#ee8866", "#4477aa")
-    for color, (step, one) in zip(colors, told, strict=False):
+    for color, (step, one) in zip(colors, rollouts, strict=False):
         count = len(one.ended)
         points = [(0.0, float(_HEIGHT))]
         for at, end in enumerate(one.ended):
@@ -173,7 +173,7 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
             points += [(x, points[-1][1]), (x, _HEIGHT * (1 - (at + 1) / count))]
         drawn.append(line(points, color=color))
         keys.append((f"step {step.step}", color))
-    step, one = told[0]
+    step, one = rollouts[0]
     words = ", ".join(
         f"{seconds(value)} after {percent(float(share))}"
         for share, value in sorted(one.tail_s.items())
@@ -189,7 +189,7 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
         )
         + legend(keys)
         + (f"<p>The last 5 % take {seconds(late)} of step {step.step}.</p>" if late > 0 else ""),
-        caption(analysis, (5,), "; ".join(step_window(step) for step, _ in told)),
+        caption(analysis, (5,), "; ".join(step_window(step) for step, _ in rollouts)),
     )
 
 

@@ -116,7 +116,7 @@ def _picture(
         whole = f"M{x:.1f} {y:.1f}h{pitch - gap:.1f}V{_HEIGHT}h{gap - pitch:.1f}z"
         if bar.state:
             over.setdefault(bar.state, []).append(whole)
-        pointed.append(f'<path class="hit" d="{whole}"><title>{_told(bar, names)}</title></path>')
+        pointed.append(f'<path class="hit" d="{whole}"><title>{_label(bar, names)}</title></path>')
     drawn = "".join(
         f'<path fill="{colors[name]}" d="{"".join(d)}"/>' for name, d in paths.items() if d
     )
@@ -137,7 +137,7 @@ def _picture(
     )  # fmt: skip
 
 
-def _told(bar: _Bar, names: Sequence[str]) -> str:
+def _label(bar: _Bar, names: Sequence[str]) -> str:
     lines = [
         f"{bar.title}: {seconds(sum(bar.parts.values()))}{' · ' if bar.state else ''}{bar.state}"
     ]

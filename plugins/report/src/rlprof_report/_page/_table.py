@@ -56,23 +56,24 @@ def tabled(
 def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "") -> str:
     """Return the sources of the figures *which*, their time range, and the filter."""
     known = {definition.number: definition for definition in analysis.definitions}
-    told = [known[one] for one in which if one in known]
+    figures = [known[one] for one in which if one in known]
     names = ", ".join(
-        f'<a href="#figure-{one.number}">{one.number} {escaped(one.name, 60)}</a>' for one in told
+        f'<a href="#figure-{one.number}">{one.number} {escaped(one.name, 60)}</a>'
+        for one in figures
     )
-    inputs = ", ".join(dict.fromkeys(one.inputs for one in told))
+    inputs = ", ".join(dict.fromkeys(one.inputs for one in figures))
     parts = [
-        f"Figure{'s' if len(told) > 1 else ''} {names}" if told else "",
+        f"Figure{'s' if len(figures) > 1 else ''} {names}" if figures else "",
         f"From {escaped(inputs)}" if inputs else "",
         escaped(window),
-        *(f"Filter: {escaped(text)}" for text in _filters(told)),
+        *(f"Filter: {escaped(text)}" for text in _filters(figures)),
         escaped(more),
     ]
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 
-def _filters(told: Sequence[Definition]) -> list[str]:
-    texts = "; ".join(one.filter.rstrip(".") for one in told if one.filter not in {"", "none"})
+def _filters(figures: Sequence[Definition]) -> list[str]:
+    texts = "; ".join(one.filter.rstrip(".") for one in figures if one.filter not in {"", "none"})
     return ["; ".join(dict.fromkeys(texts.split("; ")))] if texts else []
 
 

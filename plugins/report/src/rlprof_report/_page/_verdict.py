@@ -51,14 +51,14 @@ def _card(analysis: Analysis, finding: Finding) -> str:
     if finding.where:
         where = ", ".join(f"<b>{escaped(one)}</b>" for one in finding.where)
         facts.append(("look at", f'<a href="#{finding.section}">{where}</a>'))
-    told = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
+    items = "".join(f"<div><dt>{name}<dd>{value}</div>" for name, value in facts)
     when = "next" if analysis.state == "running" else "while the next run is live"
     command = f'<code class="run-it">{escaped(finding.command, 2000)}</code>'
     record = f"<p>Record this {when}: {command}</p>" if finding.command else ""
     return (
         f'<article class="finding"><h3><span class="cause">{escaped(finding.cause)}</span> '
         f"{escaped(finding.title, 600)}</h3><ul>{evidence}</ul>"
-        f'<dl class="facts">{told}</dl>{record}</article>'
+        f'<dl class="facts">{items}</dl>{record}</article>'
     )
 
 

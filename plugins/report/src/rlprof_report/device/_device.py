@@ -40,9 +40,9 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
                 continue
             try:
                 if artifact.path.endswith(ENDING):
-                    file, told = run.path / artifact.path, list[str]()
-                    requests.setdefault(capture.target, []).extend(engine_requests(file, 0, told))
-                    notes += [f"{artifact.path}: {words}" for words in told]
+                    file, faults = run.path / artifact.path, list[str]()
+                    requests.setdefault(capture.target, []).extend(engine_requests(file, 0, faults))
+                    notes += [f"{artifact.path}: {words}" for words in faults]
                 else:
                     looked.append(_look(run, capture, artifact, rules))
             except UnreadableError as exc:
@@ -75,7 +75,7 @@ def _look(
     """Return the figures of a trace for its line, and all of it for the sums of its role."""
     stretch = None if rules == "hta" else _stretch(capture)
     found = figures_of(run.path / artifact.path, rules, stretch)
-    told = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
+    status = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
     target = capture.target
     shown = CaptureDevice(
         file=artifact.path,
@@ -95,7 +95,7 @@ def _look(
         kernels=tops(found.kernels),
         operators=tops(found.operators),
         memory=found.memory,
-        notes=(*told, *found.notes),
+        notes=(*status, *found.notes),
     )
     return shown, found
 

@@ -27,10 +27,10 @@ def rows(run: Run, problems: list[str]) -> Iterator[tuple[Any, ...]]:
     for capture in run.captures:
         for artifact in capture.artifacts:
             if artifact.kind == "trace" and artifact.path.endswith(ENDING):
-                file, told = run.path / artifact.path, list[str]()
-                for request in engine_requests(file, capture.clock_shift_ns, told):
+                file, faults = run.path / artifact.path, list[str]()
+                for request in engine_requests(file, capture.clock_shift_ns, faults):
                     yield _of_engine(run_name(run), capture, request)
-                problems += (f"{artifact.path}: {why}" for why in told)
+                problems += (f"{artifact.path}: {why}" for why in faults)
 
 
 def _of_span(run: str, span: Span, step: int | None) -> tuple[Any, ...]:
@@ -53,12 +53,12 @@ def _after(span: Span, seconds: object) -> int | None:
     return None
 
 
-def _of_engine(run: str, capture: CaptureResult, told: dict[str, Any]) -> tuple[Any, ...]:
+def _of_engine(run: str, capture: CaptureResult, request: dict[str, Any]) -> tuple[Any, ...]:
     target = capture.target
     return (
         run, capture.process, target.role, target.rank, replica_of(target), "engine",
-        taken(told, "id", str), capture.window.start_step, None, None, told["start_ns"],
-        told.get("prefill_ns"), told.get("decode_ns"), told["end_ns"],
-        taken(told, "prompt_tokens", int), taken(told, "tokens", int), taken(told, "finish", str),
-        preemptions_of(told),
+        taken(request, "id", str), capture.window.start_step, None, None, request["start_ns"],
+        request.get("prefill_ns"), request.get("decode_ns"), request["end_ns"],
+        taken(request, "prompt_tokens", int), taken(request, "tokens", int),
+        taken(request, "finish", str), preemptions_of(request),
     )  # fmt: skip
