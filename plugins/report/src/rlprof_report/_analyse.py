@@ -131,7 +131,7 @@ def analyse(
 
 
 def _repeats(timeline: Timeline, step: int | None) -> Iterator[str]:
-    """Say that numbers of steps come again, as in a loop over epochs that counts from 0 in each."""
+    """Note that step numbers repeat, as in a loop over epochs that counts from 0 in each."""
     if step is None:
         again = len(timeline) - len(np.unique(timeline.numbers))
         if again:

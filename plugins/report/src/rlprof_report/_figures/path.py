@@ -146,7 +146,7 @@ def path_of(
 
 
 def _counted(phases: Sequence[tuple[str, int, int]]) -> list[Part]:
-    """Say of each phase how many of its name came before it."""
+    """Number each phase by how many of its name came before it."""
     seen: Counter[str] = Counter()
     counted = []
     for name, start, end in sorted(phases, key=lambda one: one[1]):

@@ -67,7 +67,7 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
 
 
 def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
-    """Name the phase to look into if no cause is known, and say whether it may hide one."""
+    """Name the phase to look into if no cause is known, and whether it may hide a late rank."""
     longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
     if longest is None:
         return f"{_ODD} It has no phases: wrap its parts in prof.phase(...), and ask again."
