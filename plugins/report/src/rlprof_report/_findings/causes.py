@@ -55,7 +55,7 @@ def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
             "alone",
             one.wait_s,
             who,
-            f"{who} is alone in `{phase}` for {secs(one.wait_s)} while others wait.",
+            f"{who} is alone in `{phase}` for {secs(one.wait_s)}, and the others go on after it.",
             (
                 f"It spends {secs(float(one.group.seconds[0]))} there in all.",
                 "Do it less often, in the background, or in parts on every rank.",
