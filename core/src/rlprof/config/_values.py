@@ -78,7 +78,7 @@ class Limits:
     """The limits of the cost of profiling."""
 
     bytes: int = attrs.field(default=4 * 10**9, metadata={"parse": parse_size})
-    """Artifacts of the run; each recorded rank may write an equal share, see `Config.share`."""
+    """Artifacts of the run; each recorded rank may write an equal share."""
     window_s: float = attrs.field(default=300.0, validator=_seconds)
     """The longest time a window stays open; then it is closed early."""
     configure_timeout_s: float = attrs.field(default=60.0, validator=_seconds)
@@ -170,7 +170,7 @@ class Role:
     ELSEWHERE: ClassVar[Mapping[str, str]] = _ELSEWHERE
 
     ranks: tuple[int, ...] | None = attrs.field(default=(0,), metadata={"parse": parse_ranks})
-    """Global ranks; None: all of them."""
+    """Global ranks, or `all`."""
     phases: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": parse_names})
     """Discrete mode: the phases to record; None: all of them."""
     tool: tuple[str, ...] | None = attrs.field(default=None, metadata={"parse": _parse_tools})

@@ -92,6 +92,7 @@ class NpuOptions:
     aic_metrics: str | None = _field(partial(_one, METRICS))
     """AI Core metrics, from level 1 on; default there: PipeUtilization."""
     l2_cache: bool = False
+    """Record the L2 cache."""
     op_attr: bool = False
     """Record attributes of operators; only a `db` has them."""
     record_op_args: bool = False
@@ -101,13 +102,17 @@ class NpuOptions:
     export_type: tuple[str, ...] = _field(_exports, ("text",))
     """What the analysis writes: `text` (csv and json; a trace for the timeline), `db`, or both."""
     host_sys: tuple[str, ...] = _field(partial(_some, HOST_SYSTEMS), ())
+    """Record parts of the host: `cpu`, `mem`, `disk`, `network`, `osrt`, `numa`."""
     sys_io: bool = False
+    """Record NIC and RoCE."""
     sys_interconnection: bool = False
+    """Record HCCS and PCIe."""
     mstx: bool | None = None
     """Record marks, including those of phases; default: if the device is recorded."""
     mstx_domain_include: tuple[str, ...] = ()
     """Record only these domains; our domain `rlprof` is always included."""
     mstx_domain_exclude: tuple[str, ...] = ()
+    """Record all domains but these."""
     analysis: str = _field(_analysis, "after")
     """`after`: torch_npu's analysis runs after the window, in a separate process; `none`: the raw
     data are kept for an analysis elsewhere."""
