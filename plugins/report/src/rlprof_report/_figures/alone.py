@@ -1,4 +1,4 @@
-"""Phases that one rank of a role has alone while the others wait: it saves, or writes logs."""
+"""Phases that one rank of a role has alone, such as a checkpoint, and the others go on after it."""
 
 from __future__ import annotations
 
