@@ -48,9 +48,8 @@ def test_every_key_and_option_is_listed(shell, monkeypatch, tmp_path):
     assert (code, "tool 'bad'" in err) == (0, True)
     assert max(map(len, table.splitlines())) <= 100
     own = {key for key, one in keys.items() if not one["plugin"]}
-    assert own >= {one.name for one in attrs.fields(Config)}
-    assert own >= {f"limits.{one.name}" for one in attrs.fields(Limits)}
-    assert own >= {f"roles.<role>.{one.name}" for one in attrs.fields(Role)}
+    for path, cls in (("", Config), ("limits.", Limits), ("roles.<role>.", Role)):
+        assert own >= {f"{path}{one.name}" for one in attrs.fields(cls)}
     assert [key for key in own if not keys[key]["meaning"]] == []
     assert (keys["limits.bytes"]["default"], keys["steps"]["default"]) == ("4GB", "none")
     assert {
@@ -65,5 +64,4 @@ def test_every_key_and_option_is_listed(shell, monkeypatch, tmp_path):
         "again": ("null", "", ""),
     }
     assert keys["engines.odd.handle"]["type"] == "Lost | None"
-    assert "Lost | None" in table
     assert set(table.split()) >= set(keys)

@@ -54,7 +54,7 @@ def configured(**asked):
     """Return the hooks of a tool that is configured in this process, and the tool."""
     tool = Nsys()
     hooks = plugins.hooks(tool)
-    asked = {"start_s": 60, **asked}
+    asked = {"start_s": 60, "self_test": False, **asked}
     hooks.configure(place="process", target=Target("actor"), options=options(**asked))
     hooks.tool = tool
     return hooks

@@ -108,6 +108,9 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
     ({"whole": False}, ("partial", "nothing shows that the report is whole"), None),
     ({"bytes": 7}, ("partial", "the report has 6 bytes; 7 were written"), None),
     ({"spans": 5}, ("partial", "3 of 5 phases have no range in the report"), ("whole", "")),
+    # the self-test has said so, and it is `unsupported`
+    ({"spans": 5, "self_test": "no ranges of phases"},
+     ("whole", "3 of 5 phases have no range in the report"), ("whole", "")),
     ({"env": None}, ("whole", ""), ("whole", _HOLDS_ALL)),
 )  # fmt: skip
 def test_what_is_to_be_said_of_a_report_is_said(export, notes, of_trace, of_report):

@@ -123,6 +123,16 @@ def test_a_window_of_a_dead_process_is_ended(inside, theirs, other, folder):
     assert notes(folder)["whole"] is True
 
 
+def test_one_process_tries_for_all_whether_ranges_are_seen(inside):
+    """The second one of a session reads what the first has found."""
+    configured(self_test=True)
+    tried = len(inside.calls)
+
+    configured(self_test=True)
+
+    assert 0 < tried == len(inside.calls)
+
+
 # What becomes of a report that is shared
 
 

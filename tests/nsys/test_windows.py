@@ -115,6 +115,23 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     assert inside.calls == []
 
 
+# failures.md: nsys-nvtx
+@cases(
+    "fault, said",
+    ("blind", "no ranges of phases: nsys does not see those of nvtx"),
+    ("fail", "unknown whether nsys sees ranges of phases: nsys export: Agent lost"),
+)
+def test_a_self_test_costs_no_window(inside, folder, fault, said):
+    """Ranges that nsys does not see, or may not see, are unsupported; the window is recorded."""
+    inside.goes_wrong(export=fault)
+
+    ranges = record(configured(self_test=True), folder)
+
+    assert ranges.unsupported["nvtx"].startswith(said)
+    assert (notes(folder)["whole"], notes(folder)["spans"]) == (True, 3)
+    assert bool(notes(folder)["self_test"]) is (fault == "blind")
+
+
 # failures.md: nsys-launch
 @cases(
     "mark, mode, said",

@@ -10,7 +10,6 @@ from contextlib import closing
 import pytest
 
 import rlprof
-from rlprof_nsys._export import _BLIND
 from tests.nsys_real.drive import (
     TRAINING,
     captures,
@@ -94,15 +93,18 @@ def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
 
 
 # failures.md: nsys-nvtx
-def test_ranges_that_nsys_does_not_see_are_noted(nsys, tmp_path):
-    """An nvtx that does not reach nsys leaves a partial window, with the release to install."""
+def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
+    """An nvtx that does not reach nsys is found out by the self-test; windows are whole."""
     home = tmp_path / "home"
 
     train(nsys, home, steps=1, blind=True)
 
     (capture,) = captures(home)
-    assert capture.state == "partial"
-    assert f"2 of 2 phases have no range in the report{_BLIND}" in capture.notes
+    assert capture.state == "whole"
+    assert capture.unsupported["nvtx"].startswith(
+        "no ranges of phases: nsys does not see those of nvtx 0.2.11"
+    )
+    assert "2 of 2 phases have no range in the report" in capture.notes
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,6 @@ _HOLDS_ALL = (
     "the report holds environment variables of all processes that nsys could read, in plain "
     "text; check it before you share it"
 )
-_BLIND = "; nsys 2023.4 sees the ranges of nvtx 0.2.11, newer nsys those of newer nvtx"
-"""From 0.2.12 on, nvtx asks whether a domain is enabled; nsys 2023.4 answers no, without error."""
 _NO_NSYS = (
     "no trace: there is no nsys on this host to read the report; put nsys on PATH and export again"
 )
@@ -117,15 +115,16 @@ class _Export:
         except UnreadableError as exc:
             raise UnreadableError(f"no trace: the report's SQLite {exc}") from exc
         spans = self.notes.get("spans") or 0
-        if written.ranges < spans and not why:
-            why = f"{spans - written.ranges} of {spans} phases have no range in the report"
-            why += "" if written.ranges else _BLIND
+        lost = ""
+        if written.ranges < spans:
+            lost = f"{spans - written.ranges} of {spans} phases have no range in the report"
+            why = why or ("" if self.notes.get("self_test") else lost)  # else it is `unsupported`
         return Artifact(
             name,
             kind="trace",
             format="chrome-trace",
             status="partial" if why else "whole",
-            note=why,
+            note=why or lost,
             events=written.events,
             text_size=written.text_size,
         )
@@ -140,8 +139,8 @@ class _Export:
         """Put the report among the artifacts: a hard link on the same disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
         link(file, target)
-        warning = _HOLDS_ALL if "env" in self.notes else ""
-        note = "; ".join(filter(None, (why, warning)))
+        told = _HOLDS_ALL if "env" in self.notes else ""
+        note = "; ".join(filter(None, (why, told)))
         return Artifact(
             target.name,
             kind="files",
@@ -155,14 +154,14 @@ def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str,
     """Add to *notes* how the process that closed the window judged the report."""
     who, pid = notes["joined"]["who"], notes["joined"]["pid"]
     end = time.monotonic() + _GIVEN_S
-    while not (given := read_notes(folder / GIVEN)) and is_alive(pid) and time.monotonic() < end:
+    while not (said := read_notes(folder / GIVEN)) and is_alive(pid) and time.monotonic() < end:
         time.sleep(_POLL_S)
-    if not given:
+    if not said:
         raise CaptureError(
             f"the window is in the report of {who} (process {pid}), which has not ended it"
         )
-    why = str(notes.get("why") or given["why"])
-    early_s = (notes["wall"][-1] - given["ended_ns"]) / 1e9
+    why = str(notes.get("why") or said["why"])
+    early_s = (notes["wall"][-1] - said["ended_ns"]) / 1e9
     if not why and early_s > _EARLY_S:
         why = f"{who} began the window and ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}

@@ -40,9 +40,9 @@ _SAID_TO_ALL = (
 """Signals that a scheduler sends to all processes of a job; the program may still run on."""
 
 
-def keep(asked: Asked, answers: int, pid: int) -> None:
-    """Start a session, write its variables to *answers*, and wait for the end of the program."""
-    _let_go(answers)
+def keep(asked: Asked, say: int, pid: int) -> None:
+    """Start a session, write the program's variables to *say*, and wait for the program's end."""
+    _let_go(say)
     before = dict(os.environ)
     adopt_orphans()
     try:
@@ -57,34 +57,34 @@ def keep(asked: Asked, answers: int, pid: int) -> None:
                 for name, value in started.environ.items()
                 if before.get(name) != value and name not in _NSYS_OWN
             }
-            is_read = _answer(answers, environ=environ)
-            while is_read and is_alive(pid):
+            is_told = _tell(say, environ=environ)
+            while is_told and is_alive(pid):
                 time.sleep(_POLL_S)
             if read_word(folder) is not None:  # nsys writes the report of the open window
                 program.call("stop", f"--session={started.session}", timeout_s=60)
             started.release()
     except (LaunchError, OSError) as exc:
-        _answer(answers, why=str(exc))
+        _tell(say, why=str(exc))
 
 
-def _let_go(answers: int) -> None:
+def _let_go(say: int) -> None:
     """Close the program's files, because somebody may wait for that, and ignore signals."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     for one in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- numbers
-        if int(one) > 2 and int(one) != answers:
+        if int(one) > 2 and int(one) != say:
             with suppress(OSError):
                 os.close(int(one))
     for number in _SAID_TO_ALL:
         signal.signal(number, lambda *_: None)
 
 
-def _answer(answers: int, **answer: object) -> bool:
-    """Write the outcome to *answers*; return whether the launcher got it."""
+def _tell(say: int, **said: object) -> bool:
+    """Write the outcome to *say*; return whether the launcher got it."""
     try:
-        with os.fdopen(answers, "w", encoding="utf-8") as file:
-            json.dump(answer, file)
+        with os.fdopen(say, "w", encoding="utf-8") as file:
+            json.dump(said, file)
     except OSError:  # the launcher has ended, or no longer waits
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ class Nsys:
     _version: str = ""
     _collecting: tuple[str, ...] = ()
     _nvtx: Any = None
+    _self_test: str | None = None
     _unsupported: dict[str, str] = attrs.field(factory=dict)
     _mark: Mark = attrs.field(factory=Mark)
     _open: _Open | None = None
@@ -73,6 +75,8 @@ class Nsys:
         self._look_at_options(self._session.program)
         if "nvtx" in options.trace:
             self._nvtx, why = load_nvtx()
+            if not why and options.self_test and "nvtx" not in self._unsupported:
+                why = self._try_a_range(self._session)
             if why:
                 self._unsupported.setdefault("nvtx", why)
         return None
@@ -213,6 +217,18 @@ class Nsys:
                 self._unsupported[name] = "belongs to `nsys launch`; give it there"
         self._collecting = tuple(chosen)
 
+    def _try_a_range(self, session: Session) -> str:
+        from rlprof_nsys._convert import ConversionError
+        from rlprof_nsys._self_test import tested
+
+        try:
+            self._self_test = tested(
+                session, self._nvtx, list(self._collecting), start_s=self.options.start_s
+            )
+        except (CaptureError, ConversionError, OSError, sqlite3.Error) as exc:
+            return f"unknown whether nsys sees ranges of phases: {exc}"
+        return self._self_test
+
     def _notes(self, session: Session) -> dict[str, Any]:
         return {
             "nsys": session.program.path,
@@ -223,4 +239,5 @@ class Nsys:
             "whole": False,
             "why": _NOT_CLOSED,
             "wall": [time.time_ns()],
+            "self_test": self._self_test,
         }

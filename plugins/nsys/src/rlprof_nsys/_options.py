@@ -86,6 +86,8 @@ class NsysOptions:
     several. The program also keeps the variables that programs and rlprof need. None: all."""
     nsys: str = "nsys"
     """The program: its path, or its name on PATH."""
+    self_test: bool = True
+    """Record one range before the first window, and report it if nsys does not see the range."""
     start_s: float = attrs.field(default=4.0, validator=_seconds)
     """How long `nsys start` may take; less than `limits.start_timeout_s`."""
     stop_s: float = attrs.field(default=90.0, validator=_seconds)

@@ -47,7 +47,7 @@ class Tracks:
             pid, tid = whole >> PID_SHIFT & THREAD, whole & THREAD
             if pid not in self._processes:
                 self._processes[pid] = pid
-                self._name("process", pid, 0, self._tables.process_name(pid) or f"process {pid}")
+                self._say("process", pid, 0, self._tables.process_name(pid) or f"process {pid}")
             name = self._tables.thread_name(whole) if tid else ""
             self._add(key, pid, f"{name or 'thread'} {tid} · {kind}" if tid else kind)
         return self._tracks[key]
@@ -62,7 +62,7 @@ class Tracks:
             if whose not in self._processes:
                 self._processes[whose] = next(self._devices)
                 pid = (global_pid or 0) >> PID_SHIFT & THREAD
-                self._name("process", self._processes[whose], 0, f"GPU {device} of process {pid}")
+                self._say("process", self._processes[whose], 0, f"GPU {device} of process {pid}")
             name = "all streams" if stream in _NO_STREAM else f"stream {stream}"
             known = f"{name} of context {context}" if context else name
             self._add(key, self._processes[whose], f"{known} · {kind}" if kind else known)
@@ -70,8 +70,8 @@ class Tracks:
 
     def _add(self, key: Any, pid: int, name: str) -> None:
         self._tracks[key] = pid, next(self._numbers)
-        self._name("thread", pid, self._tracks[key][1], name)
+        self._say("thread", pid, self._tracks[key][1], name)
 
-    def _name(self, what: str, pid: int, tid: int, name: str) -> None:
+    def _say(self, what: str, pid: int, tid: int, name: str) -> None:
         event = {"ph": "M", "pid": pid, "tid": tid, "name": f"{what}_name", "args": {"name": name}}
         self._unsaid.append(json.dumps(event))

@@ -74,25 +74,25 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
         return {}, f"the process is already in nsys session {session}; start it with one launcher"
     try:
         pid = os.getpid()
-        answer, answers = os.pipe()
+        answer, say = os.pipe()
         child = os.fork()
     except OSError as exc:
         return {}, f"cannot start the keeper of nsys: {exc.strerror or exc}"
     if child == 0:
-        _begin_to_keep(asked, answers, pid)
-    os.close(answers)
+        _begin_to_keep(asked, say, pid)
+    os.close(say)
     os.waitpid(child, 0)
-    found = _read_answer(answer)
+    said = _read_answer(answer)
     os.close(answer)
-    return found.get("environ", {}), found.get("why", "")
+    return said.get("environ", {}), said.get("why", "")
 
 
-def _begin_to_keep(asked: Asked, answers: int, pid: int) -> NoReturn:
+def _begin_to_keep(asked: Asked, say: int, pid: int) -> NoReturn:
     """Become the keeper: not a child of the program, which may wait for all its children."""
     try:
         os.setsid()
         if os.fork() == 0:
-            keep(asked, answers, pid)
+            keep(asked, say, pid)
     finally:  # after any error, this copy of the launcher must not continue
         os._exit(0)
 
