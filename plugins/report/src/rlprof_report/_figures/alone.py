@@ -1,4 +1,4 @@
-"""Phases that one rank of a role has alone, such as a checkpoint, and the others go on after it."""
+"""Phases that only one rank of a role has, such as a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the ranks of a role meet outside of phases, and who waits there."""
+"""Collectives outside of phases: which rank reaches one last, and how long the others wait."""
 
 from __future__ import annotations
 
