@@ -176,11 +176,12 @@ def test_the_timeline_holds_it_all(demo):
 
 
 def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
-    """What was recorded, and what a start or stop of ours ran into, is no evidence."""
+    """It is the slow tool; what we recorded, or a start or stop of ours ran into, is no evidence."""
     run, shown, folder = demo
 
     found = analyse(run)
 
+    assert found.findings[0].cause == "tool"
     left_out = {step for steps in found.clean.left_out.values() for step in steps}
     assert {2, 4} <= left_out
     assert len(found.clean.steps) >= STEPS // 2

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEYS = {"plus": int.__add__, "minus": int.__sub__, "times": int.__mul__}
+STALL_S = 1.5
+"""How long the calculator takes for one question of each step: what `rlprof why` should find."""
 
 
 class Trainer:
@@ -79,7 +81,8 @@ class Agent:
                 async with path.request(where) as request:
                     thought, key, facts = await replica.think.remote(question, name, seed)
                     note(request, facts)
-                with path.tool_call("calculator"):
+                async with path.tool_call("calculator"):
+                    await asyncio.sleep(STALL_S if number == step else 0.01)
                     result = press(key, question)
             async with path.turn(1), path.request(where) as request:
                 words, facts = await replica.conclude.remote(f"{thought} {result}", name)
