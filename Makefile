@@ -167,10 +167,9 @@ docs: env-docs ## the site, built without a network into outputs/site; every lin
 	NO_MKDOCS_2_WARNING=1 $(PY_DOCS) -m mkdocs build --quiet --strict
 	@echo "Open outputs/site/index.html in a browser."
 
-pictures: env-test env-chromium ## the pictures of the documentation, from two runs on Ray and vLLM, and from simulated runs
+pictures: env-test env-chromium ## the pictures of the documentation, from the demo and from simulated runs
 	$(MAKE) -s demo
-	rm -rf outputs/planted && PLANTED_KEEP=outputs/planted $(PY_VLLM) bench/planted.py 1 straggler || true
-	$(PY) bench/pictures.py outputs/planted/0-straggler latest
+	$(PY) bench/pictures.py latest
 
 dist: env-test env-dist ## every wheel and sdist, checked, and installed from a folder as from an index, into dist/
 	PYTHON=$(CURDIR)/$(PY_DIST) envs/dist.sh dist

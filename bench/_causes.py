@@ -1,6 +1,6 @@
 """The demo's actors with a cause of slowness that can be planted in each: what `planted.py` runs.
 
-They are the classes of examples/ray_rl, told by `plant` what to do worse from the next call on.
+They are the classes of examples/ray_rl. `plant` names what they do worse from the next call on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The pictures of the documentation, as headless Chromium draws the report of a run.
 
-`.envs/test/bin/python bench/pictures.py PLANTED DEMO` writes into docs/pictures, in light and dark:
-the report of PLANTED, a run of bench/planted.py; the timeline of DEMO, a run of `make demo`; and
-for each cause of docs/slow-step.md the slow step of a simulated run, with what `rlprof why` prints
-of it. The simulation is the one of tests/report, from a fixed seed. `make pictures` records both
-runs and calls this.
+`.envs/test/bin/python bench/pictures.py RUN` writes into docs/pictures, in light and dark: the
+report and the timeline of RUN, a run of `make demo`; and for each cause of docs/slow-step.md the
+slow step of a simulated run, with what `rlprof why` prints of it. The simulation is the one of
+tests/report, from a fixed seed. `make pictures` runs the demo and calls this.
 
 Perfetto's page does not load without a network, so the timeline is the one in the report.
 """
@@ -47,8 +46,8 @@ def main() -> int:
     """Draw all pictures; fail if a planted cause is not the first that `rlprof why` names."""
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        planted, demo = (_page(read(name).path, Path(folder)) for name in sys.argv[1:])
-        jobs = _in_both({"page": planted, "of": "body", "tall": 720, "scale": 1.2}, "report")
+        demo = _page(read(sys.argv[1]).path, Path(folder))
+        jobs = _in_both({"page": demo, "of": "body", "tall": 720, "scale": 1.2}, "report")
         jobs += _in_both({"page": demo, "of": "#gantt", "tall": 340}, "timeline")
         for cause, name in SHAPES.items():
             run = make_fleet(Path(folder) / name, [cause], ranks=4)

@@ -113,14 +113,13 @@ def main() -> int:
     firsts: dict[str, Counter[str]] = defaultdict(Counter)
     steps: dict[str, list[float]] = defaultdict(list)
     bounds: dict[str, list[float]] = defaultdict(list)
-    keep = os.environ.get("PLANTED_KEEP")
     with tempfile.TemporaryDirectory() as folder:
         bed = Bed(ray, Path(folder))
         bed.run("none", Path(folder) / "warm")
         for number in range(rounds):
             plain = 0.0
             for cause in causes:
-                home = Path(keep or folder) / f"{number}-{cause}"
+                home = Path(folder) / f"{number}-{cause}"
                 began = time.monotonic()
                 report = analyse(rlprof.read(bed.run(cause, home)))
                 first = report.findings[0] if report.findings else None

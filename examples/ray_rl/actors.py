@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 KEYS = {"plus": int.__add__, "minus": int.__sub__, "times": int.__mul__}
-STALL_S = 1.5
-"""How long the calculator takes for one question of each step: what `rlprof why` should find."""
+STALL_S = 1.0
+"""How long the calculator forgets one question of each step, once all others have their answer."""
 
 
 class Trainer:
@@ -64,12 +64,16 @@ class Agent:
 
     def __init__(self, replicas: list[Any]) -> None:
         self.replicas = replicas
+        self.others: list[asyncio.Future[Any]] = []
 
     async def rollout(self, step: int, questions: list[str]) -> list[tuple[int, str]]:
         """Return the key pressed for each question, and the answer."""
-        return await asyncio.gather(*(
-            self._answer(step, number, question) for number, question in enumerate(questions)
-        ))  # fmt: skip
+        answers = [
+            asyncio.ensure_future(self._answer(step, number, question))
+            for number, question in enumerate(questions)
+        ]
+        self.others = [answer for number, answer in enumerate(answers) if number != step]
+        return await asyncio.gather(*answers)
 
     async def _answer(self, step: int, number: int, question: str) -> tuple[int, str]:
         """Ask for a key, press it, and ask for the answer."""
@@ -82,7 +86,9 @@ class Agent:
                     thought, key, facts = await replica.think.remote(question, name, seed)
                     note(request, facts)
                 async with path.tool_call("calculator"):
-                    await asyncio.sleep(STALL_S if number == step else 0.01)
+                    if number == step:  # a fault on purpose, for `rlprof why` to find
+                        await asyncio.wait(self.others)
+                        await asyncio.sleep(STALL_S)
                     result = press(key, question)
             async with path.turn(1), path.request(where) as request:
                 words, facts = await replica.conclude.remote(f"{thought} {result}", name)

@@ -79,7 +79,7 @@ fi
 say rlprof why "$run"
 "$bin/rlprof" why "$run"
 echo
-echo "The demo has one fault on purpose: its calculator takes 1.5 s for one question of each step."
+echo "The demo has one fault on purpose: its calculator forgets one question of each step for a second."
 echo
 echo "Open $run/exports/report.html in a browser: where the time went, and what would help."
 echo "The command rlprof is $bin/rlprof."
