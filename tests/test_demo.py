@@ -176,7 +176,7 @@ def test_the_timeline_holds_it_all(demo):
 
 
 def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
-    """It is the slow tool; what we recorded, or a start or stop of ours ran into, is no evidence."""
+    """It is the slow tool; what a start or stop of ours ran into is no evidence."""
     run, shown, folder = demo
 
     found = analyse(run)
