@@ -177,7 +177,7 @@ def test_the_timeline_holds_it_all(demo):
 
 def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
     """It is the slow tool; what a start or stop of ours ran into is no evidence."""
-    run, shown, folder = demo
+    run, shown, _ = demo
 
     found = analyse(run)
 
@@ -189,7 +189,6 @@ def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
     assert found.cost_s > 0
     assert " ".join(found.verdict.split()) in " ".join(shown.stdout.split())
     assert (run.path / "exports/report.html").stat().st_size > 10_000
-    assert f"Open {run.path.relative_to(folder)}/exports/report.html in a browser" in shown.stdout
 
 
 def test_without_vllm_the_engine_is_a_toy_and_that_is_said(tmp_path):

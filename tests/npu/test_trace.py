@@ -31,18 +31,19 @@ def test_times_are_relative_and_exact(tmp_path):
     """`ts` is microseconds after the first event, to the nanosecond; `epoch_ns` is an int."""
     events = [
         span("b", 1_000_123, 2.5),
-        span("a", 456),
+        span("a", 456) | {"pid": 2},
         {"ph": "M", "name": "process_labels", "pid": 1, "args": {"labels": "NPU 0"}},
+        {"ph": "M", "name": "process_labels", "pid": 2, "args": {"labels": "CPU"}},
     ]
 
     found, trace = finished(tmp_path, events)
 
     assert next(iter(trace)) == "rlprof"
     assert trace["rlprof"]["epoch_ns"] == AT
-    assert [one.get("ts") for one in trace["traceEvents"]] == [1000.123, 0.456, None]
-    assert [one.get("dur") for one in trace["traceEvents"]] == [2.5, 1, None]
-    assert (found.events, found.dropped, found.truncated) == (3, 0, False)
-    assert trace["rlprof_counts"].items() >= {"events": 3, "device_events": 2}.items()
+    assert [one.get("ts") for one in trace["traceEvents"]] == [1000.123, 0.456, None, None]
+    assert [one.get("dur") for one in trace["traceEvents"]] == [2.5, 1, None, None]
+    assert (found.events, found.dropped, found.truncated) == (4, 0, False)
+    assert trace["rlprof_counts"].items() >= {"events": 4, "device_events": 1}.items()
     assert "text_size" not in trace["rlprof_counts"]
 
 

@@ -97,7 +97,7 @@ def test_every_layout_gives_the_same(run, tmp_path, layout):
 
     assert expected == trace["traceEvents"]
     assert (found.repaired, found.dropped, found.truncated) == (0, 0, False)
-    assert found.epoch_ns == BASE
+    assert (found.epoch_ns, trace["schemaVersion"]) == (BASE, 1)
     text = gzip.decompress((tmp_path / "trace.json.gz").read_bytes()).decode()
     assert (",\n".join(spans) in text) == (layout == "lines")
 
@@ -123,7 +123,7 @@ def test_any_cut_gives_whole_events_or_a_clear_error(run, cut):
         assert re.search(r"raw\.json: is (empty|no JSON|cut short); \w+", problem)
         return
     whole = sum(HOSTILE.index(end) + 100 < cut for end in (b"0.250", b"1.250", b"2.250"))
-    assert found.truncated or found.dropped
+    assert (found.truncated, found.dropped) in {(True, 0), (True, 1), (False, 1)}
     assert found.events >= whole
     assert ["plain", 'say "hi"', "ü"][: found.events] == [e["name"] for e in trace["traceEvents"]]
 
