@@ -125,7 +125,7 @@ class _Listening:
                 is_ending = self.is_ending  # first: what was left until then is heard
                 while self._events:
                     self._call(*self._events.popleft())
-                self._tell_dropped()
+                self._report_dropped()
                 if not is_ending:
                     self._call("tick", {})
                 self.idle.set()
@@ -140,7 +140,7 @@ class _Listening:
             self.hooks.bound(hook, session=self._session, **facts)()
         self.hook = ""
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         dropped, self._dropped = self._dropped, 0
         if dropped:
             self.report(f"is slow: it missed {dropped} events")

@@ -216,9 +216,7 @@ class Session(Targets):
                 stack.callback(track.retire)
 
     def _close_files(self) -> None:
-        if not all(
-            track.has_ended for track in self._tracks
-        ):  # a signal has cut this short, and the next call goes on
+        if not all(track.has_ended for track in self._tracks):  # a signal has cut this short
             return
         self.context.listeners.close()
         self.scribe.close()

@@ -181,7 +181,7 @@ class Track:
         return not scope.is_open and not (scope.is_async and self.closes_away(scope))
 
     def minibatch(self) -> None:
-        """Tell the recordings of the next mini-batch."""
+        """Mark the next mini-batch in the recordings."""
         if self._open is not None and self._open.is_recording:
             self._open.minibatch()
             self.check_time()

@@ -42,9 +42,9 @@ class Asked:
     @classmethod
     def read(cls, text: str) -> Asked:
         """Read the launcher's first argument; raise ValueError if it is none of ours."""
-        said = json.loads(text)
-        names = None if said["env"] is None else tuple(said["env"])
-        return cls(**{**said, "trace": tuple(said["trace"]), "env": names})
+        given = json.loads(text)
+        names = None if given["env"] is None else tuple(given["env"])
+        return cls(**{**given, "trace": tuple(given["trace"]), "env": names})
 
     def text(self) -> str:
         """Return the launcher's first argument."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_nsys._program import Program, Said, find_nsys, run
+from rlprof_nsys._program import Outcome, Program, find_nsys, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,23 +36,23 @@ def imported(program: Program, raw: Path, report: Path) -> None:
     if not program.importer:
         raise ConversionError(_NO_IMPORTER)
     argv = [program.importer, "-i", str(raw), "-o", str(report)]
-    said = run(argv, timeout_s=_within_s(raw), folder=program.folder)
-    _see_that_it_is_there("nsys' importer", said, report)
+    outcome = run(argv, timeout_s=_within_s(raw), folder=program.folder)
+    _see_that_it_is_there("nsys' importer", outcome, report)
 
 
 def to_sqlite(program: Program, report: Path, database: Path) -> None:
     """Convert *report* into *database*."""
     argv = ["export", "--type=sqlite", "--quiet=true", "--force-overwrite=true"]
     within_s = _within_s(report)
-    said = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
-    _see_that_it_is_there("nsys export", said, database)
+    outcome = program.call(*argv, f"--output={database}", str(report), timeout_s=within_s)
+    _see_that_it_is_there("nsys export", outcome, database)
 
 
 def _within_s(file: Path) -> float:
     return _LEAST_S + file.stat().st_size / 1e6 * _PER_MB_S
 
 
-def _see_that_it_is_there(who: str, said: Said, made: Path) -> None:
-    if said.code != 0 or not made.is_file():
-        late = "did not finish in time: " if said.code is None else ""
-        raise ConversionError(f"{who}: {late}{said.sentence}")
+def _see_that_it_is_there(who: str, outcome: Outcome, made: Path) -> None:
+    if outcome.code != 0 or not made.is_file():
+        late = "did not finish in time: " if outcome.code is None else ""
+        raise ConversionError(f"{who}: {late}{outcome.sentence}")

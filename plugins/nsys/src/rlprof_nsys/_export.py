@@ -139,8 +139,8 @@ class _Export:
         """Put the report among the artifacts: a hard link on the same disk, else a copy."""
         target = self.out / f"{self.capture.stem}{file.suffix}"
         link(file, target)
-        told = _HOLDS_ALL if "env" in self.notes else ""
-        note = "; ".join(filter(None, (why, told)))
+        warning = _HOLDS_ALL if "env" in self.notes else ""
+        note = "; ".join(filter(None, (why, warning)))
         return Artifact(
             target.name,
             kind="files",
@@ -154,14 +154,14 @@ def _with_what_was_given(notes: Mapping[str, Any], folder: Path) -> Mapping[str,
     """Add to *notes* how the process that closed the window judged the report."""
     who, pid = notes["joined"]["who"], notes["joined"]["pid"]
     end = time.monotonic() + _GIVEN_S
-    while not (said := read_notes(folder / GIVEN)) and is_alive(pid) and time.monotonic() < end:
+    while not (given := read_notes(folder / GIVEN)) and is_alive(pid) and time.monotonic() < end:
         time.sleep(_POLL_S)
-    if not said:
+    if not given:
         raise CaptureError(
             f"the window is in the report of {who} (process {pid}), which has not ended it"
         )
-    why = str(notes.get("why") or said["why"])
-    early_s = (notes["wall"][-1] - said["ended_ns"]) / 1e9
+    why = str(notes.get("why") or given["why"])
+    early_s = (notes["wall"][-1] - given["ended_ns"]) / 1e9
     if not why and early_s > _EARLY_S:
         why = f"{who} began the window and ended it {early_s:.1f} s before this process did"
     return {**notes, "why": why, "whole": not why}

@@ -49,25 +49,25 @@ def ranges(tables: Tables, tracks: Tracks) -> Iterator[str]:
             if category:
                 args["category"] = categories.get((process, domain, category), str(category))
             heads[key] = f'"pid":{pid},"tid":{tid},"ts":', json.dumps(args)[1:-1]
-        place, said = heads[key]
+        place, details = heads[key]
         name = quoted(text_id) if text is None else json.dumps(text or "unnamed")
         for value in values:
             if value is not None:
-                said = f'{said}{"," if said else ""}"payload":{_plain(value)}'
+                details = f'{details}{"," if details else ""}"payload":{_plain(value)}'
                 break
         if start < 0:
-            said, start = f"{said}{',' if said else ''}{_began(start)}", 0  # noqa: PLW2901
+            details, start = f"{details}{',' if details else ''}{_began(start)}", 0  # noqa: PLW2901
         if end is None and kind != MARK:
-            said = f'{said}{"," if said else ""}"unfinished":true'
+            details = f'{details}{"," if details else ""}"unfinished":true'
             end = max(start, last_ns)  # noqa: PLW2901
         head = f'"cat":"nvtx","name":{name},{place}{micros(start)}'
         if kind == PUSH_POP:
-            yield f'{{"ph":"X",{head},"dur":{micros(end - start)},"args":{{{said}}}}}'
+            yield f'{{"ph":"X",{head},"dur":{micros(end - start)},"args":{{{details}}}}}'
         elif kind == MARK:
-            yield f'{{"ph":"i","s":"t",{head},"args":{{{said}}}}}'
+            yield f'{{"ph":"i","s":"t",{head},"args":{{{details}}}}}'
         else:
             number += 1
-            yield f'{{"ph":"b","id":{number},{head},"args":{{{said}}}}}'
+            yield f'{{"ph":"b","id":{number},{head},"args":{{{details}}}}}'
             yield f'{{"ph":"e","id":{number},"cat":"nvtx","name":{name},{place}{micros(end)}}}'
 
 

@@ -40,9 +40,9 @@ _SAID_TO_ALL = (
 """Signals that a scheduler sends to all processes of a job; the program may still run on."""
 
 
-def keep(asked: Asked, say: int, pid: int) -> None:
-    """Start a session, write the program's variables to *say*, and wait for the program's end."""
-    _let_go(say)
+def keep(asked: Asked, pipe: int, pid: int) -> None:
+    """Start a session, write the program's variables to *pipe*, and wait for the program's end."""
+    _let_go(pipe)
     before = dict(os.environ)
     adopt_orphans()
     try:
@@ -57,34 +57,34 @@ def keep(asked: Asked, say: int, pid: int) -> None:
                 for name, value in started.environ.items()
                 if before.get(name) != value and name not in _NSYS_OWN
             }
-            is_told = _tell(say, environ=environ)
-            while is_told and is_alive(pid):
+            is_heard = _report(pipe, environ=environ)
+            while is_heard and is_alive(pid):
                 time.sleep(_POLL_S)
             if read_word(folder) is not None:  # nsys writes the report of the open window
                 program.call("stop", f"--session={started.session}", timeout_s=60)
             started.release()
     except (LaunchError, OSError) as exc:
-        _tell(say, why=str(exc))
+        _report(pipe, why=str(exc))
 
 
-def _let_go(say: int) -> None:
+def _let_go(pipe: int) -> None:
     """Close the program's files, because somebody may wait for that, and ignore signals."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
     for one in os.listdir("/proc/self/fd"):  # noqa: PTH208 -- numbers
-        if int(one) > 2 and int(one) != say:
+        if int(one) > 2 and int(one) != pipe:
             with suppress(OSError):
                 os.close(int(one))
     for number in _SAID_TO_ALL:
         signal.signal(number, lambda *_: None)
 
 
-def _tell(say: int, **said: object) -> bool:
-    """Write the outcome to *say*; return whether the launcher got it."""
+def _report(pipe: int, **facts: object) -> bool:
+    """Write the outcome to *pipe*; return whether the launcher got it."""
     try:
-        with os.fdopen(say, "w", encoding="utf-8") as file:
-            json.dump(said, file)
+        with os.fdopen(pipe, "w", encoding="utf-8") as file:
+            json.dump(facts, file)
     except OSError:  # the launcher has ended, or no longer waits
         return False
     return True

@@ -77,8 +77,8 @@ def start_session(program: Program, session: str, args: Sequence[str], pid: int)
     os.close(hold)
     end_launch(program, session, cli, patience_s=0)  # training waits
     text = log.read_text(encoding="utf-8", errors="replace")
-    said = sentence_in(text) or f"it did not answer within {START_S:g} s"
-    raise (EndedError if has_ended else LaunchError)(f"{program.path} launch: {said}")
+    why = sentence_in(text) or f"it did not answer within {START_S:g} s"
+    raise (EndedError if has_ended else LaunchError)(f"{program.path} launch: {why}")
 
 
 def end_launch(

@@ -14,17 +14,17 @@ NOTES = "nsys.json"
 """The file in the window's folder from which `export` reads."""
 
 
-def write_notes(file: Path, said: Mapping[str, Any]) -> None:
-    """Write *said* atomically, because other processes read it."""
+def write_notes(file: Path, notes: Mapping[str, Any]) -> None:
+    """Write *notes* atomically, because other processes read it."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(json.dumps(said), encoding="utf-8")
+    part.write_text(json.dumps(notes), encoding="utf-8")
     part.replace(file)
 
 
 def read_notes(file: Path) -> dict[str, Any]:
     """Read the notes in *file*; empty if there are none."""
     try:
-        said = json.loads(file.read_bytes())
+        notes = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return notes if isinstance(notes, dict) else {}

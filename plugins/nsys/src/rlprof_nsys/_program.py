@@ -34,7 +34,7 @@ _KEPT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "USER", "XDG_RUNTIME_DIR")
 
 
 @attrs.frozen
-class Said:
+class Outcome:
     """How a call of nsys ended."""
 
     code: int | None
@@ -55,7 +55,7 @@ class Program:
     folder: str = ""
     """TMPDIR of its calls; empty: TMPDIR of this process."""
 
-    def call(self, *args: str, timeout_s: float) -> Said:
+    def call(self, *args: str, timeout_s: float) -> Outcome:
         """Run nsys with *args*; kill it and its process group after *timeout_s*.
 
         The variables that bring nsys into a process are left out, so the call is not recorded.
@@ -64,24 +64,24 @@ class Program:
 
     def version(self) -> str:
         """Return its version, such as `2023.4.4.54-2344336`; empty: it prints none."""
-        said = self.call("--version", timeout_s=HELP_S)
-        found = re.search(r"\d{4}\.\d+[\w.-]*", said.text)
-        return found[0] if said.code == 0 and found else ""
+        outcome = self.call("--version", timeout_s=HELP_S)
+        found = re.search(r"\d{4}\.\d+[\w.-]*", outcome.text)
+        return found[0] if outcome.code == 0 and found else ""
 
     def help(self, verb: str) -> str:
         """Return its help on *verb*; empty: it has none."""
-        said = self.call(verb, "--help", timeout_s=HELP_S)
-        return said.text if said.code == 0 else ""
+        outcome = self.call(verb, "--help", timeout_s=HELP_S)
+        return outcome.text if outcome.code == 0 else ""
 
     def sessions(self, *, timeout_s: float) -> frozenset[str] | None:
         """Return the names and ids of sessions that accept commands; None: nsys lists none.
 
         A session that was shut down is listed for seconds more, or until its program ends.
         """
-        said = self.call("sessions", "list", timeout_s=timeout_s)
-        if said.code != 0:
+        outcome = self.call("sessions", "list", timeout_s=timeout_s)
+        if outcome.code != 0:
             return None
-        lines = [line.split() for line in said.text.splitlines()]
+        lines = [line.split() for line in outcome.text.splitlines()]
         return frozenset(word for words in lines if "Shutdown" not in words for word in words)
 
     @property
@@ -126,8 +126,8 @@ def sentence_in(text: str) -> str:
     """Return the most useful line of the output of nsys; empty: it printed nothing."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     plain = [line for line in lines if not _IDLE.match(line)]
-    told = [line for line in plain if _NAMED.match(line)]
-    return (told or plain or lines or [""])[-1][:300]
+    named = [line for line in plain if _NAMED.match(line)]
+    return (named or plain or lines or [""])[-1][:300]
 
 
 def options_in(text: str) -> frozenset[str]:
@@ -139,7 +139,7 @@ def options_in(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
+def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Outcome:
     """Run *argv* in a new session with few variables, and return its exit code and output.
 
     It does not run in the current folder, because nsys may run Python files there.
@@ -148,7 +148,7 @@ def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
     tmp = folder or os.environ.get("TMPDIR", "")
     env |= {"TMPDIR": tmp} if tmp else {}
     # Not a pipe: a process that it leaves running could hold the pipe open forever.
-    log = os.memfd_create("said")
+    log = os.memfd_create("outcome")
     try:
         process = subprocess.Popen(
             argv, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
@@ -165,8 +165,8 @@ def run(argv: Sequence[str], *, timeout_s: float, folder: str = "") -> Said:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(2)
         begin = max(0, os.fstat(log).st_size - _MOST)
-        return Said(code, os.pread(log, _MOST, begin).decode("utf-8", "replace"))
+        return Outcome(code, os.pread(log, _MOST, begin).decode("utf-8", "replace"))
     except OSError as exc:
-        return Said(127, f"{argv[0]}: {exc.strerror}")
+        return Outcome(127, f"{argv[0]}: {exc.strerror}")
     finally:
         os.close(log)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rlprof_nsys._program import Program, Said
+    from rlprof_nsys._program import Outcome, Program
 
 _LEAST_S = 1.0
 _BRIEF_S = 0.1
@@ -69,28 +69,28 @@ class Session:
     def _begin(self, folder: Path, options: Sequence[str], within_s: float, left_s: float) -> None:
         output = f"--output={str(folder / 'report').replace('%', '%%')}"
         args = [f"--session={self.name}", *options, "--force-overwrite=true", output]
-        said = self.program.call("start", *args, timeout_s=left_s)
-        if said.code != 0:
-            self.is_in_doubt = said.code is None
-            if _BUSY in said.text:  # it is collecting, or was just shut down
+        outcome = self.program.call("start", *args, timeout_s=left_s)
+        if outcome.code != 0:
+            self.is_in_doubt = outcome.code is None
+            if _BUSY in outcome.text:  # it is collecting, or was just shut down
                 self._see_that_it_is_there(_LEAST_S)
-            raise CaptureError(self._refusal("start", said, within_s))
+            raise CaptureError(self._refusal("start", outcome, within_s))
         time.sleep(_UNSEEN_S)
 
     def stop(self, folder: Path, *, within_s: float) -> Found:
         """Close the window, and return the report once it is whole."""
         end, ended_ns = time.monotonic() + within_s, time.time_ns()
         self._tell(ENDING)
-        said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
-        self.is_in_doubt = said.code is None
+        outcome = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
+        self.is_in_doubt = outcome.code is None
         left = max(_LEAST_S, end - time.monotonic())
-        if said.code != 0:
-            left = min(left, _ENDED_S if _IDLE in said.text else _LEAST_S)
-        found = await_report(folder, is_done=said.code == 0, within_s=left)
-        if said.code != 0 and _IDLE in said.text:
+        if outcome.code != 0:
+            left = min(left, _ENDED_S if _IDLE in outcome.text else _LEAST_S)
+        found = await_report(folder, is_done=outcome.code == 0, within_s=left)
+        if outcome.code != 0 and _IDLE in outcome.text:
             found = attrs.evolve(found, why="another process has ended this window")
-        elif not found.file and said.code != 0:
-            found = Found(why=self._refusal("stop", said, within_s))
+        elif not found.file and outcome.code != 0:
+            found = Found(why=self._refusal("stop", outcome, within_s))
         return self._ended(folder, found, ended_ns)
 
     def await_range(self, folder: Path, *, within_s: float) -> Found:
@@ -104,17 +104,17 @@ class Session:
             left = max(_LEAST_S, end - time.monotonic())
             found = await_report(folder, is_done=False, within_s=left)
         else:
-            said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
-            self.is_in_doubt = said.code is None
+            outcome = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
+            self.is_in_doubt = outcome.code is None
             found = Found(why="nsys did not see the range of the window")
         return self._ended(folder, found, ended_ns)
 
     def _settle(self, within_s: float) -> None:
         """Close the window that an unanswered call may have opened."""
-        said = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
-        self.is_in_doubt = said.code is None
+        outcome = self.program.call("stop", f"--session={self.name}", timeout_s=within_s)
+        self.is_in_doubt = outcome.code is None
         if self.is_in_doubt:
-            raise CaptureError(self._refusal("stop", said, within_s))
+            raise CaptureError(self._refusal("stop", outcome, within_s))
 
     def _see_that_it_is_there(self, within_s: float) -> None:
         """Raise CaptureError if the session is gone: `nsys start` would make a new, empty one."""
@@ -129,14 +129,14 @@ class Session:
             "the program continues without it"
         )
 
-    def _refusal(self, verb: str, said: Said, within_s: float) -> str:
-        if said.code is None:
+    def _refusal(self, verb: str, outcome: Outcome, within_s: float) -> str:
+        if outcome.code is None:
             return f"nsys {verb} did not return within {within_s:g} s and was killed"
-        if any(sign in said.text for sign in _DEAD):
+        if any(sign in outcome.text for sign in _DEAD):
             return self._gone
-        if _BUSY in said.text:
+        if _BUSY in outcome.text:
             return self._taken(None)
-        return f"nsys {verb}: {said.sentence}"
+        return f"nsys {verb}: {outcome.sentence}"
 
     def _claimed(self, own: Word | None, folder: Path, end: float) -> Word | None:
         """Join the window *own* if another process opened it; None: open it here."""

@@ -97,16 +97,16 @@ def join(place: str, word: Word, folder: Path) -> bool:
 def joined(folder: Path) -> dict[int, Path]:
     """Return the processes that joined the window of *folder*: pid → folder."""
     found = map(read_notes, folder.glob(f"{_JOINED}*[0-9]"))
-    return {said["pid"]: Path(said["folder"]) for said in found if said}
+    return {notes["pid"]: Path(notes["folder"]) for notes in found if notes}
 
 
-def give(folder: Path, said: Mapping[str, Any]) -> None:
-    """Put *said*, and the `file` it names, into the folder of each process that joined."""
+def give(folder: Path, notes: Mapping[str, Any]) -> None:
+    """Put *notes*, and the `file` it names, into the folder of each process that joined."""
     for other in joined(folder).values():
         with suppress(OSError):
-            if said["file"]:
-                link(folder / said["file"], other / said["file"])
-            write_notes(other / GIVEN, said)
+            if notes["file"]:
+                link(folder / notes["file"], other / notes["file"])
+            write_notes(other / GIVEN, notes)
 
 
 def link(file: Path, target: Path) -> None:

@@ -74,37 +74,37 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
         return {}, f"the process is already in nsys session {session}; start it with one launcher"
     try:
         pid = os.getpid()
-        answer, say = os.pipe()
+        reader, writer = os.pipe()
         child = os.fork()
     except OSError as exc:
         return {}, f"cannot start the keeper of nsys: {exc.strerror or exc}"
     if child == 0:
-        _begin_to_keep(asked, say, pid)
-    os.close(say)
+        _begin_to_keep(asked, writer, pid)
+    os.close(writer)
     os.waitpid(child, 0)
-    said = _read_answer(answer)
-    os.close(answer)
-    return said.get("environ", {}), said.get("why", "")
+    found = _read_answer(reader)
+    os.close(reader)
+    return found.get("environ", {}), found.get("why", "")
 
 
-def _begin_to_keep(asked: Asked, say: int, pid: int) -> NoReturn:
+def _begin_to_keep(asked: Asked, writer: int, pid: int) -> NoReturn:
     """Become the keeper: not a child of the program, which may wait for all its children."""
     try:
         os.setsid()
         if os.fork() == 0:
-            keep(asked, say, pid)
+            keep(asked, writer, pid)
     finally:  # after any error, this copy of the launcher must not continue
         os._exit(0)
 
 
-def _read_answer(answer: int) -> dict[str, Any]:
-    """Read the keeper's answer until the keeper closes its end."""
+def _read_answer(reader: int) -> dict[str, Any]:
+    """Read the keeper's reader until the keeper closes its end."""
     end, parts = time.monotonic() + _ANSWER_S, []
     while True:
         left = max(0.0, end - time.monotonic())
-        if not select.select([answer], [], [], left)[0]:
+        if not select.select([reader], [], [], left)[0]:
             return {"why": f"nsys was not ready within {_ANSWER_S:g} s"}
-        part = os.read(answer, 1 << 16)
+        part = os.read(reader, 1 << 16)
         if not part:
             break
         parts.append(part)

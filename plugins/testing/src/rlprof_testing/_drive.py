@@ -181,9 +181,9 @@ def structured(plugin: type[Any], asked: Any) -> Any:
     faults = Faults()
     value = options_of(plugin, asked, faults, path="options")
     if faults:
-        told = "; ".join(f"{path}: {message}" for path, all_ in faults.found.items()
+        problems = "; ".join(f"{path}: {message}" for path, all_ in faults.found.items()
                          for message in all_)  # fmt: skip
-        pytest.fail(f"the options declared next to `plugin` are refused: {told}")
+        pytest.fail(f"the options declared next to `plugin` are refused: {problems}")
     return value
 
 

@@ -200,8 +200,8 @@ class EngineTests(WindowTests):
         run = self._session(called, tmp_path, results)
 
         own = [one for one in run.captures if one.target.worker is None]
-        told = [(one.window.id, one.target.replica, one.state) for one in own]
-        assert told == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
+        captured = [(one.window.id, one.target.replica, one.state) for one in own]
+        assert captured == [("1/rollout", 0, "whole"), ("2/rollout", 0, "whole")], (
             f"not every window is whole: {[one.notes for one in own]}"
         )
         assert results[0] == alone, "the recorded engine gave another result; seed work()"
@@ -220,12 +220,12 @@ class EngineTests(WindowTests):
 
         inside = [one for one in run.captures if one.target.worker is not None]
         there = {one.target.worker for one in inside}
-        told = sorted((one.window.id, str(one.target), one.state) for one in inside)
+        captured = sorted((one.window.id, str(one.target), one.state) for one in inside)
         assert there, (
             "no process of the engine left a capture; send the text of workers.prepare(), "
             "begin(window) and end(window) to each, and execute it there with rlprof.Order.read"
         )
-        assert told == sorted(
+        assert captured == sorted(
             (window, f"rollout replica 0 worker {number}", "whole")
             for window in ("1/rollout", "2/rollout")
             for number in there

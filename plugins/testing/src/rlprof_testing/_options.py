@@ -170,16 +170,18 @@ class OptionTests(PluginTests):
             pytest.skip("has no hook advise, which returns what a user should know before the run")
         options = structured(self.plugin, dict(self.options))
         given = {"options": options, "limits": Limits(), "tools": self.inside(), "on_host": False}
-        told = self._hooks().advise(**given) or []
+        found = self._hooks().advise(**given) or []
 
-        assert isinstance(told, (list, tuple)), f"advise returned {told!r}; return a list of Advice"
-        odd = [one for one in told if not isinstance(one, Advice)]
+        assert isinstance(found, (list, tuple)), (
+            f"advise returned {found!r}; return a list of Advice"
+        )
+        odd = [one for one in found if not isinstance(one, Advice)]
         assert odd == [], f"advise returned {odd}; return rlprof.Advice"
-        odd = [one for one in told if not one.text.strip() or len(one.text.splitlines()) > 1]
+        odd = [one for one in found if not one.text.strip() or len(one.text.splitlines()) > 1]
         assert odd == [], f"each text must be one line: {odd}"
-        faults = [one for one in told if one.level == "fault"]
+        faults = [one for one in found if one.level == "fault"]
         assert faults == [], f"advise calls the documented options a fault: {faults}"
-        assert list(self._hooks().advise(**given) or []) == list(told), (
+        assert list(self._hooks().advise(**given) or []) == list(found), (
             "the same options gave different advice"
         )
 

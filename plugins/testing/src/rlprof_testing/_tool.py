@@ -101,8 +101,8 @@ class ToolTests(WindowTests):
 
         run, _ = self._session(self.config_of(called, self.options), tmp_path)
 
-        told = [(capture.window.id, capture.state) for capture in run.captures]
-        assert told == [("1/update_actor", "whole"), ("2/update_actor", "whole")], (
+        captured = [(capture.window.id, capture.state) for capture in run.captures]
+        assert captured == [("1/update_actor", "whole"), ("2/update_actor", "whole")], (
             f"not every window is whole: {[capture.notes for capture in run.captures]}"
         )
         assert run.problems == ()
@@ -140,8 +140,8 @@ class ToolTests(WindowTests):
             return
 
         run, _ = self._session(config, tmp_path, steps=1)
-        told = {capture.tool: capture.state for capture in run.captures}
-        assert told == {called: "whole", again: "whole"}, (
+        captured = {capture.tool: capture.state for capture in run.captures}
+        assert captured == {called: "whole", again: "whole"}, (
             "two such tools harm each other; claim the resource that only one can use, e.g. "
             'claims = {"my_profiler": "process"}: '
             f"{[capture.notes for capture in run.captures]}"

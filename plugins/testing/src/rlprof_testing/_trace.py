@@ -35,10 +35,10 @@ def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
         "window": attrs.asdict(capture.window),
         "tool": capture.tool,
     }
-    said = {key: header.get(key) for key in expected}
-    if capture.kind == "engine" and isinstance(said["target"], dict):
-        said["target"] = _without_process(said["target"], whose)
-    assert said == expected, (
+    stated = {key: header.get(key) for key in expected}
+    if capture.kind == "engine" and isinstance(stated["target"], dict):
+        stated["target"] = _without_process(stated["target"], whose)
+    assert stated == expected, (
         f"{file.name}: `rlprof` names another capture; begin it with `**capture.header`"
     )
     epoch_ns, error_ns = header.get("epoch_ns"), header.get("error_ns", "missing")
@@ -56,13 +56,13 @@ def check_trace(file: Path, recorded: Recorded) -> dict[str, Any]:
     return trace
 
 
-def _without_process(said: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
+def _without_process(stated: dict[str, Any], whose: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields by which the processes of an engine differ."""
-    found = said.get("coordinates")
+    found = stated.get("coordinates")
     if not isinstance(found, dict):
-        return said
+        return stated
     known = {key: value for key, value in found.items() if key in whose["coordinates"]}
-    return {**said, "coordinates": known, "worker": whose["worker"]}
+    return {**stated, "coordinates": known, "worker": whose["worker"]}
 
 
 def _strict(file: Path) -> Any:
