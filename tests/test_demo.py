@@ -207,8 +207,6 @@ def test_without_vllm_the_engine_is_a_toy_and_that_is_said(tmp_path):
     }  # fmt: skip
     assert (run.skipped, run.missing, run.problems) == ((), (), ())
     assert (run.path / "exports/timeline.json.gz").exists()
-    rewards = [float(reward) for reward in re.findall(r"reward (\S+)", shown.stdout)]
-    assert rewards[-1] > rewards[0] + 0.3
 
 
 def test_without_vllm_ci_fails(tmp_path):
