@@ -80,7 +80,7 @@ def test_an_old_release_is_asked_what_it_knows(library, home):
 
     (profile,) = library.profiles
     assert {name for name, value in profile.given.items() if value is True} == {"profile_memory"}
-    assert profile.given["experimental_config"].msprof_tx is True
+    assert profile.given["experimental_config"].msprof_tx is recording.applied["mstx"] is True
     assert sorted(recording.unsupported) == ["host_sys", "mstx_domain_exclude", "sys_io"]
 
 
