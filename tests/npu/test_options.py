@@ -5,7 +5,7 @@ import pytest
 from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_npu._library import experimental
-from rlprof_npu._options import NpuOptions, conflicts
+from rlprof_npu._options import NpuOptions, conflicts, lighter
 from tests.cases import cases
 
 
@@ -70,6 +70,11 @@ def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
 def test_what_can_be_had_together_is_not_refused(options):
     """Each alone, or with what it needs."""
     assert conflicts(NpuOptions(**options)) == []
+
+
+def test_lighter_options_lack_the_most_expensive_of_the_contents():
+    """Stacks cost most of all."""
+    assert lighter(NpuOptions(contents=("cpu", "shapes", "stack"))).contents == ("cpu", "shapes")
 
 
 def test_every_field_is_given_by_name(library):
