@@ -331,7 +331,7 @@ def test_plan_of_nothing(shell, file):
 
 
 def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monkeypatch, tmp_path):
-    """A broken one is a NO in its line and told below; the others are listed all the same; 1."""
+    """A broken one is a NO in its line and told below; a terminal's width wraps the table; 1."""
     monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"),
             requires=["rlprof>=9"])  # fmt: skip
@@ -347,6 +347,8 @@ def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monke
         f"tool 'bad' (prof-bad 1.0) does not load: RuntimeError: no; {repair}",
         "not installed: later (rlprof-later)",
     } <= {*out.splitlines()}
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, shell("plugins")[1].split("\n\n")[1].splitlines())) in range(75, 81)
 
 
 def test_plugins_where_there_are_none(shell, monkeypatch):

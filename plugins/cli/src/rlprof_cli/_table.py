@@ -1,9 +1,10 @@
-"""Tables for people: aligned, as narrow as possible, and the same in a pipe."""
+"""Tables for people: aligned, and as narrow as possible."""
 
 from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ _CODES = {
     "died": _RED, "unreadable": _RED, "running": _BLUE, "recording": _BLUE, "exporting": _BLUE,
 }  # fmt: skip
 """Colours for states: on a terminal, unless NO_COLOR is set."""
+_NARROWEST = 20
+"""Columns that a wrapped cell has even in a terminal that is too narrow."""
 
 
 def is_quiet() -> bool:
@@ -32,10 +35,18 @@ def coloured(cell: str) -> str:
     return f"\x1b[{code}m{cell}\x1b[0m" if is_terminal else cell
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> str:
-    """Lay out *rows* under *head*; the columns named in *right* hold numbers."""
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = (), width: int = 0
+) -> str:
+    """Lay out *rows* under *head*; the columns named in *right* hold numbers.
+
+    With a *width*, the last column is wrapped to fit into it.
+    """
     lines = [list(head), *([plain(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    if width:
+        widths[-1] = max(_NARROWEST, width - sum(widths[:-1]) - 2 * len(widths[:-1]))
+        lines = [line for row in lines for line in _wrapped(row, widths[-1])]
     laid = []
     for line in lines:
         cells = [
@@ -48,6 +59,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence
         ]
         laid.append("  ".join(cells).rstrip())
     return "\n".join(laid)
+
+
+def _wrapped(row: list[str], width: int) -> list[list[str]]:
+    """Continue the last cell of *row* below it, after *width* columns."""
+    last = textwrap.wrap(row[-1], width, break_on_hyphens=False)
+    first = [*row[:-1], last[0] if last else ""]
+    return [first, *([""] * (len(row) - 1) + [words] for words in last[1:])]
 
 
 def plain(text: str, longest: int = 160) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
         print("no plugins are installed; install what you use, for example:")
         print("  pip install rlprof-torch rlprof-timeline")
         return 0
-    print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows))
+    width = shutil.get_terminal_size((0, 0)).columns  # in a pipe, a row stays one line for grep
+    print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows, width=width))
     for fault in faults:
         print(f"\n{fault}")
     there = {(offer.kind, offer.name) for offer in offers()}
