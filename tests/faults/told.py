@@ -106,7 +106,7 @@ class Told:
         """All that rlprof logged, without who said it and that training goes on."""
         lines = [line.partition(": ") for line in self.real.err.splitlines()]
         return [
-            self.plain(text.removesuffix("; training goes on (docs/failures.md)"))
+            self.plain(text.removesuffix("; training goes on"))
             for who, _, text in lines
             if who.count("/") == 1 and who.split()[0] in ("actor", "critic", "rollout")
         ]

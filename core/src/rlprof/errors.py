@@ -50,25 +50,21 @@ def closest(value: object, known: Iterable[str], cutoff: float = 0.65) -> str:
 
 
 class RlprofError(Exception):
-    """The root of all errors rlprof raises on purpose; below a traceback stands its page."""
-
-    page: ClassVar[str] = "docs/failures.md explains this message"
-
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        self.__notes__ = [self.page]
+    """The root of all errors rlprof raises on purpose."""
 
 
 class ConfigError(RlprofError):
     """A configuration that cannot work; carries all faults, not only the first."""
 
-    page = "rlprof check --keys explains every key"
+    page: ClassVar[str] = "rlprof check --keys explains every key"
+    """The command that helps; below a traceback, too."""
 
     def __init__(self, faults: Sequence[str], source: str = "config") -> None:
         self.faults = tuple(faults)
         self.source = source
         count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
         super().__init__("\n  ".join([f"{source}: {count}", *self.faults]))
+        self.__notes__ = [self.page]
 
     def __reduce__(self) -> tuple[type[ConfigError], tuple[Sequence[str], str]]:
         return type(self), (self.faults, self.source)  # it travels between processes

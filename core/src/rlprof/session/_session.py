@@ -268,7 +268,7 @@ class Session(Targets):
         outside = bool(self._occurrences) and not self.step_id
         for reason in lacking(self.config, self._tracks, outside=outside):
             self.scribe.record("problem", reason=reason)
-            self.boundary.log(f"{reason} (docs/failures.md)", logging.WARNING)
+            self.boundary.log(reason, logging.WARNING)
 
     # The helper thread
 

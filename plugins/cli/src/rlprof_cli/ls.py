@@ -126,7 +126,6 @@ def _run(run: Run, *, files: bool) -> str:
         why = "" if is_asked else "; the config asks for spans and counters only"
         parts.append(f"nothing was captured{why}")
     parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
-    before = len(parts)
     parts += _listed("notes", _words.notes(run, run.captures))
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
     parts += _listed("skipped", skipped)
@@ -134,8 +133,6 @@ def _run(run: Run, *, files: bool) -> str:
     parts += _listed("left on other nodes", _words.left(run))
     parts += _listed("missing", _words.missing(run))
     parts += _listed("problems", _words.problems(run))
-    if len(parts) > before:
-        parts.append("docs/failures.md explains these messages")
     parts += _listed("to look at it", _words.commands(run))
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
     return "\n\n".join(parts)

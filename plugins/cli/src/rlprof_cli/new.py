@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
         help="start a plugin of your own",
         description="Write a distribution rlprof-NAME that offers a plugin NAME: a pyproject.toml, "
         "the class with its hooks, a README, and the conformance kit as its tests. It works "
-        "unchanged; docs/writing-a-plugin.md has the next steps. No existing file is overwritten.",
+        "unchanged; put your code into the hooks. No existing file is overwritten.",
     )
     parser.add_argument("kind", choices=("tool", "engine", "exporter"), help="the kind of plugin")
     parser.add_argument("name", metavar="NAME", help="its name in a config: my_tool")

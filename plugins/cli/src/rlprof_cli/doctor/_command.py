@@ -42,8 +42,6 @@ exit code: 1 if anything is BAD, else 0
   rlprof doctor                            will anything installed work here?
   rlprof doctor profile.yaml               will this config work here?
   rlprof doctor profile.yaml --role actor  ... in a process of this role?
-
-docs/doctor.md explains every finding.
 """
 
 
