@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.blocked import blocked_of
 from rlprof_report._figures.intervals import covered, merged, shared
 from rlprof_report._figures.slots import replicas_of
 from rlprof_report.values import Late, Rollout
@@ -87,6 +88,7 @@ def rollout_of(
         stalled=found.name(int(np.argmax(tooling))) if len(tools) else "",
         stalls=int((spared_s >= gain_s / 2).sum()) if gain_s > 0 else 0,
         tools_by_name=_by_tool(found, tools),
+        blocked=blocked_of(found),
     )
     return _with_curves(rollout, found, requests) if curves else rollout
 

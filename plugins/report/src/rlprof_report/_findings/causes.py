@@ -36,7 +36,7 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
     waits, syncs = list(_waits(facts)), list(_sync(facts, context))
     if sum(one.seconds for one in waits) >= sum(one.seconds for one in syncs):
         syncs = []  # a faster sync would only be followed by a longer wait
-    return [*found, *hidden, *rollout_of(facts), *waits, *syncs]
+    return [*found, *hidden, *rollout_of(facts, context), *waits, *syncs]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:

@@ -12,18 +12,22 @@ from rlprof_report._plain import secs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof_report._findings.facts import Facts
-    from rlprof_report.values import Rollout
+    from rlprof_report._findings.facts import Context, Facts
+    from rlprof_report.values import Blocked, Rollout
 
 
-def rollout_of(facts: Facts) -> Iterator[Measure]:
+def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
     """Tell apart why the rollout ends late: tools, rewards, one replica, long trajectories."""
     rollout = facts.step.rollout
     if rollout is None or not rollout.phase or rollout.trajectories < 4:
         return
+    blocked = rollout.blocked
+    if blocked is not None:
+        yield _blocked(blocked, context)
     tail, tools = rollout.tail_s[f"{rollout.late_share:g}"], rollout.tools_gain_s
     by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
-    if tools > 0:
+    is_blocked = blocked is not None and blocked.tool == by_tool and blocked.seconds >= tools
+    if tools > 0 and not is_blocked:
         spent = (
             f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
             f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
@@ -77,6 +81,21 @@ def rollout_of(facts: Facts) -> Iterator[Measure]:
             rollout.phase,
             bound_s=min(MARGIN * rollout.tail_bound_s, 2 * tail),
         )
+
+
+def _blocked(blocked: Blocked, context: Context) -> Measure:
+    who, is_tool = context.name(blocked.process), blocked.name == "tool_call"
+    what = f"the tool {blocked.tool}" if is_tool else "the reward"
+    times = f"{blocked.calls} times" if blocked.calls > 1 else "once"
+    return Measure(
+        "blocked",
+        blocked.seconds,
+        blocked.tool,
+        f"No other trajectory of {who} goes on while {what} runs: {secs(blocked.seconds)}, "
+        f"{times}.",
+        ("If it blocks their event loop, await it, or call it with asyncio.to_thread.",),
+        (f"{what} on {who}",),
+    )
 
 
 def _lengths(rollout: Rollout) -> str:

@@ -29,12 +29,13 @@ SCOPE = np.dtype([
 PART = np.dtype([
     ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
     ("trajectory", "i4"), ("tokens", "i8"), ("replica", "i4"), ("tool", "i4"), ("version", "i4"),
-    ("queued", "i8"), ("first_token", "f8"), ("preemptions", "i4"),
+    ("queued", "i8"), ("first_token", "f8"), ("preemptions", "i4"), ("thread", "i8"),
 ])  # fmt: skip
 OTHER = np.dtype([
     ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
 ])  # fmt: skip
 
+_THREAD = 0x7FFF_FFFF_FFFF_FFFF
 _MOST_OTHERS = 200_000
 """Spans of a process outside of trajectories; beyond this number, only those of GC count."""
 
@@ -108,7 +109,7 @@ class Rows:
                 scopes.append((
                     process, line.kind == "phase", number(line.name), line.t0, end, step,
                     line.occurrence, line.id, -1 if line.parent is None else line.parent,
-                    line.thread & 0x7FFF_FFFF_FFFF_FFFF, tokens, version, False, False, by_driver,
+                    line.thread & _THREAD, tokens, version, False, False, by_driver,
                 ))  # fmt: skip
             elif noted is not None and (noted.trajectory is not None or line.name == "request"):
                 parts.append((
@@ -116,6 +117,7 @@ class Rows:
                     _count(noted.tokens), number(noted.replica), number(noted.tool),
                     number(noted.version), _ns(noted.queued_s), _seconds(noted.first_token_s),
                     NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
+                    line.thread & _THREAD,
                 ))  # fmt: skip
             elif self._others < _MOST_OTHERS or line.name == "gc":
                 self._others += 1

@@ -18,6 +18,7 @@ from rlprof_report.values.analysis import (
     Score,
 )
 from rlprof_report.values.step import (
+    Blocked,
     Bubble,
     Flow,
     Help,
@@ -35,6 +36,7 @@ from rlprof_report.values.step import (
 
 __all__ = [
     "Analysis",
+    "Blocked",
     "Bubble",
     "Clean",
     "Counter",

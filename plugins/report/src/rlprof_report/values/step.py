@@ -55,6 +55,18 @@ class Late:
 
 
 @attrs.frozen
+class Blocked:
+    """Calls during which the other trajectories of their thread stand still."""
+
+    seconds: float
+    calls: int
+    process: int
+    name: str
+    """`tool_call` or `reward`."""
+    tool: str
+
+
+@attrs.frozen
 class Rollout:
     """The rollout of one step (figures 5 to 8, 14, 15)."""
 
@@ -108,6 +120,7 @@ class Rollout:
     """How much earlier the last trajectory would end without rewards (figure 8)."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds in each tool, all trajectories together, the largest first."""
+    blocked: Blocked | None = None
 
 
 StepState = Literal["clean", "recorded", "touched", "warm-up", "unfinished"]
