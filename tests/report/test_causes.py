@@ -170,19 +170,21 @@ def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_pa
     assert 0.3 <= finding.seconds <= finding.bound_s <= 0.5
 
 
-def test_data_that_all_ranks_load_is_found_in_each_step(tmp_path):
+@pytest.mark.parametrize("cause", ["data", "gc"])
+def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     """However little one of them is slower, and whichever it is."""
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})
     for rank in range(2):
         stem = folder.process("trainer", rank, world=2)
         for step in range(1, 9):
             loaded = step + 0.4 + 0.001 * (rank == (step % 4 > 0))
-            phases = {"load_data": (step, loaded), "train": (loaded, step + 1)}
-            folder.whole_step(stem, step, phases)
+            name = "load_data" if cause == "data" else "rollout"
+            folder.span(stem, "span", cause, (step, loaded), step)
+            folder.whole_step(stem, step, {name: (step, loaded), "train": (loaded, step + 1)})
 
     (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
 
-    assert (finding.cause, finding.steps) == ("data", tuple(range(2, 9)))
+    assert (finding.cause, finding.steps) == (cause, tuple(range(2, 9)))
 
 
 @pytest.mark.parametrize(("is_one_slow", "found"), [(False, []), (True, ["replica"])])

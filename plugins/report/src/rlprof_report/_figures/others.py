@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.intervals import covered
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
@@ -43,11 +45,22 @@ def pauses_of(others: Others) -> dict[str, float]:
     return {"gc": max(others["gc"].values())} if "gc" in others else {}
 
 
+@attrs.frozen
+class Paused:
+    """The garbage collection of one step."""
+
+    phases: Mapping[int, str] = attrs.field(factory=dict)
+    """The phase that most of it falls into, by the place of the process."""
+    any_s: Mapping[str, float] = attrs.field(factory=dict)
+    """How long at least one process collects, by role."""
+
+
 def paused_in(
     recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
-) -> list[dict[int, str]]:
-    """Name for each step and process the phase that most of its garbage collection falls into."""
+) -> list[Paused]:
+    """Say for each step where, and how long, the garbage collector stops processes."""
     took: list[dict[int, Counter[str]]] = [{} for _ in pieces]
+    during: list[dict[str, list[tuple[int, int]]]] = [{} for _ in pieces]
     rows = recorded.others[recorded.others["name"] == recorded.words.number("gc")]
     columns = (rows[name].tolist() for name in ("process", "start", "end"))
     for step, process, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
@@ -55,7 +68,15 @@ def paused_in(
             middle = (start + end) // 2
             names = (one.name for one in pieces[step] if one.start <= middle < one.end)
             took[step].setdefault(process, Counter())[next(names, "")] += end - start
-    return [{process: own.most_common(1)[0][0] for process, own in one.items()} for one in took]
+            role = recorded.processes[process].target.role
+            during[step].setdefault(role, []).append((start, end))
+    return [
+        Paused(
+            {process: phases.most_common(1)[0][0] for process, phases in own.items()},
+            {role: covered(stretches) / 1e9 for role, stretches in by_role.items()},
+        )
+        for own, by_role in zip(took, during, strict=True)
+    ]
 
 
 @attrs.frozen

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.others import Paused
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.alone import Alone
     from rlprof_report._figures.others import Others, Outlasted
@@ -63,8 +64,7 @@ class Facts:
     others: Others
     alone: Sequence[Alone] = ()
     outlasted: Sequence[Outlasted] = ()
-    paused: Mapping[int, str] = attrs.field(factory=dict)
-    """The phase that most of the garbage collection of a process falls into, by its place."""
+    paused: Paused = attrs.field(factory=Paused)
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ from rlprof_report._findings.facts import Measure, bound_of, is_data
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rlprof_report._findings.facts import Context, Facts
 
@@ -25,18 +25,37 @@ def pauses_of(facts: Facts, context: Context) -> Iterator[Measure]:
 
 
 def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
-    for process, seconds in facts.others.get("gc", {}).items():
-        who, phase = context.name(process), facts.paused.get(process, "")
-        inside = f", most of it in {phase}" if phase else ""
-        yield Measure(
-            "gc",
-            seconds,
-            who,
-            f"Python's garbage collector stops {who} for {secs(seconds)}{inside}.",
-            ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
-            (who,),
-            bound_s=bound_of(seconds, facts.step.seconds, _COLD),
-        )
+    """Name each process that collects, or all of a role at once if most of them do alike."""
+    for role, own in _by_role(facts.others.get("gc", {}), context).items():
+        longest = max(own, key=lambda process: own[process])
+        alike = [process for process, took in own.items() if took >= own[longest] / 2]
+        peers = sum(one.target.role == role for one in context.processes)
+        are_alike = len(alike) > 1 and 2 * len(alike) >= peers
+        for process in [longest] if are_alike else own:
+            seconds, phase = own[process], facts.paused.phases.get(process, "")
+            who, stopped_s = context.name(process), seconds
+            whom, how_long = who, secs(seconds)
+            if are_alike:
+                whom, how_long = f"{len(alike)} processes of {role}", f"up to {how_long} each"
+                who = context.name(context.leader) if context.leader in alike else ""
+                stopped_s = facts.paused.any_s[role]
+            inside = f", most of it in {phase}" if phase else ""
+            yield Measure(
+                "gc",
+                seconds,
+                who,
+                f"Python's garbage collector stops {whom} for {how_long}{inside}.",
+                ("Call gc.freeze() after start-up, or gc.collect() while nothing waits.",),
+                (context.name(process),),
+                bound_s=bound_of(stopped_s, facts.step.seconds, _COLD),
+            )
+
+
+def _by_role(seconds: Mapping[int, float], context: Context) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for process, took in seconds.items():
+        found.setdefault(context.processes[process].target.role, {})[process] = took
+    return found
 
 
 def _data(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -56,10 +75,7 @@ def _data(facts: Facts, context: Context) -> Iterator[Measure]:
     grouped = {group.phase for group in (*facts.groups, *(one.group for one in facts.alone))}
     for name, seconds in facts.others.items():
         if is_data(name) and name not in grouped:
-            by_role: dict[str, dict[int, float]] = {}
-            for process, took in seconds.items():
-                by_role.setdefault(context.processes[process].target.role, {})[process] = took
-            for role, own in by_role.items():
+            for role, own in _by_role(seconds, context).items():
                 ranks = sum(one.target.role == role for one in context.processes)
                 yield from _data_of(name, own, ranks, context)
     for phase in facts.step.phases:
