@@ -18,6 +18,8 @@ _LEAST = 12
 """Fewer clean steps show neither."""
 _TREND = 1.3
 """The least ratio of the longer third of the steps, first or last, to the other."""
+_FEWEST = 8
+"""What `rlprof diff` needs on each side, and so the least third where there are twice as many."""
 _STEADY = 0.6
 """The least rank correlation of lengths and steps."""
 _OUT, _OUT_S = 2.0, 0.2
@@ -40,7 +42,9 @@ def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
 
 def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
     seconds = np.array([one.seconds for one in steps])
-    first, last = steps[: len(steps) // 3], steps[-(len(steps) // 3) :]
+    part = len(steps) // 3
+    part = max(part, _FEWEST) if len(steps) >= 2 * _FEWEST else part
+    first, last = steps[:part], steps[-part:]
     before, after = (float(np.median([one.seconds for one in part])) for part in (first, last))
     ranks = np.argsort(np.argsort(seconds))
     steady = float(np.corrcoef(ranks, np.arange(len(steps)))[0, 1])
