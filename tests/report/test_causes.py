@@ -253,8 +253,8 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
 
 @cases(
     "more, said, next_",
-    (lambda step: 0.05 * step, "0.53 s in steps 2-7, 1.23 s in steps 16-21, most of it in update.",
-     "changed: rlprof diff RUN:2-7 RUN:16-21"),
+    (lambda step: 0.05 * step, "0.57 s in steps 2-9, 1.17 s in steps 14-21, most of it in update.",
+     "changed: rlprof diff RUN:2-9 RUN:14-21"),
     (lambda step: 0.4 * (step % 5 == 0), "Steps 5, 10, 15 and 20 take up to 2.3 times the median.",
      "why: rlprof why RUN --step 5"),
     (lambda step: 0.02 * (step % 3), "No cause shows in the rest.", ""),
@@ -296,6 +296,19 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
     assert told.findings[0].cause == cause
     assert "one-step off-policy" not in helps
     assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
+
+
+def test_a_span_between_phases_is_named(tmp_path):
+    """Who wraps the code of a gap in a span reads its name; phases are not needed for that."""
+    folder = Folder()
+    actor = folder.process("actor", 0)
+    for step in range(1, 6):
+        folder.span(actor, "span", "evaluate", (step + 0.5, step + 0.9), step)
+        folder.whole_step(actor, step, {"rollout": (step, step + 0.5)}, (step, step + 1))
+
+    (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=7))).findings
+
+    assert finding.evidence[-1] == "Most of that is in the span evaluate of actor 0."
 
 
 def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_path):

@@ -16,7 +16,7 @@ from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
 from rlprof_report._figures.lanes import lanes_of
 from rlprof_report._figures.meetings import Meetings
-from rlprof_report._figures.others import others_of, outlasted_of, paused_in, pauses_of
+from rlprof_report._figures.others import between_of, others_of, outlasted_of, paused_in, pauses_of
 from rlprof_report._figures.path import Tracks, path_of
 from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, tables_of
@@ -119,8 +119,17 @@ def analyse(
     if any(one.is_of_members for one in ends):
         outlasted = [[] for _ in outlasted]
     paused = paused_in(recorded, timeline, pieces)
+    between = between_of(recorded, timeline, pieces)
     facts = [
-        Facts(steps[at], tuple(groups[at]), others[at], alone[at], outlasted[at], paused[at])
+        Facts(
+            steps[at],
+            tuple(groups[at]),
+            others[at],
+            alone[at],
+            outlasted[at],
+            paused[at],
+            between[at],
+        )
         for at in sorted(counted)
     ]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet

@@ -40,6 +40,20 @@ def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
     return found
 
 
+def between_of(
+    recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
+) -> list[Counter[str]]:
+    """Add up, by name, what the leader's plain spans take outside of its phases in each step."""
+    found = [Counter[str]() for _ in pieces]
+    rows = recorded.others[recorded.others["process"] == timeline.leader]
+    rows = rows[rows["name"] != recorded.words.number("gc")]
+    columns = (rows[name].tolist() for name in ("name", "start", "end"))
+    for step, name, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
+        if step >= 0 and not any(one.start < end and start < one.end for one in pieces[step]):
+            found[step][recorded.words[name]] += end - start
+    return found
+
+
 def pauses_of(others: Others) -> dict[str, float]:
     """Return how long the garbage collector stopped the process that it stopped longest."""
     return {"gc": max(others["gc"].values())} if "gc" in others else {}

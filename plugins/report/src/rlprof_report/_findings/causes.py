@@ -138,7 +138,10 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         evidence += (
             "The driver works by itself then, or waits for what Ray does not record: HTTP.",
         )
-    if rank is None:
+    span = max(facts.between, key=lambda name: facts.between[name], default="")
+    if span and facts.between[span] / 1e9 >= seconds / 2:
+        evidence += (f"Most of that is in the span {span} of {who}.",)
+    elif rank is None:
         evidence += (f"There, each may wait for one that works. {_NAME_IT}",)
     yield Measure(
         "gap",

@@ -12,7 +12,7 @@ from rlprof_report._figures.others import Paused
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof_report._figures.alone import Alone
     from rlprof_report._figures.others import Others, Outlasted
@@ -65,6 +65,8 @@ class Facts:
     alone: Sequence[Alone] = ()
     outlasted: Sequence[Outlasted] = ()
     paused: Paused = attrs.field(factory=Paused)
+    between: Mapping[str, int] = attrs.field(factory=dict)
+    """Nanoseconds of the leader's spans between its phases, by name."""
 
 
 @attrs.frozen
