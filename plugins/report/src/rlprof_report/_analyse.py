@@ -32,6 +32,7 @@ from rlprof_report._findings import (
     notes_of,
     silent_of,
     with_lost,
+    with_traces,
 )  # fmt: skip
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
@@ -136,7 +137,9 @@ def analyse(
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     analysis = conclude(analysis, run, facts, silent, lost, step=step)
     analysis = _with_devices(analysis, run, most_json_bytes, rules)
-    return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
+    met = tuple(met_of(analysis, run, step=step))
+    verdict = with_traces(analysis.verdict, met)
+    return attrs.evolve(analysis, verdict=verdict, notes=(*analysis.notes, *met))
 
 
 def _repeats(timeline: Timeline, step: int | None) -> Iterator[str]:
