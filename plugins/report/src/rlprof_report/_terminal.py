@@ -72,7 +72,11 @@ def _phases(analysis: Analysis, width: int) -> Iterator[str]:
         line = f"  {name:{longest}} {secs(one.median_s):>10} {one.share:5.0%}  "
         room = min(bars, width - len(line) - len(waits))  # the name of the slowest is worth more
         yield plain(f"{line}{bar:{max(room, len(bar))}}{waits}", width)
-    rest = analysis.rest_s + sum(one.median_s for one in analysis.phases if one not in ordered)
+    rest, others = analysis.rest_s, [one for one in analysis.phases if one not in ordered]
+    if others:
+        label = f"{len(others)} other{'s' * (len(others) > 1)}"
+        seconds, share = (sum(values) for values in zip(*((o.median_s, o.share) for o in others)))
+        yield f"  {label:{longest}} {secs(seconds):>10} {share:5.0%}"
     if rest < -0.01 * whole:
         yield from wrapped(
             "the medians of phases vary or overlap: together, they exceed the step",
