@@ -224,7 +224,7 @@ def test_a_tool_that_holds_up_the_other_trajectories_of_a_loop_is_named(took, fo
     assert causes(folder.write(tmp_path / "run", until=8)) == found
 
 
-def rollouts(path, *, trajectories):
+def rollouts(path, *, trajectories, in_turn=False):
     """Analyse steps with a rollout of so many requests, two of which take nine times as long."""
     folder = Folder({"tool": "none", "roles": {"driver": {}}})
     driver = folder.process("driver", 0, world=1)
@@ -233,7 +233,9 @@ def rollouts(path, *, trajectories):
             is_long = number in (7, 19)
             end = step + (0.88 if is_long else 0.08) + number / 1000
             about = {"trajectory": number, "tokens": 380 if is_long else 24}
-            folder.span(driver, "span", "trajectory", (step, end), step, **about)
+            begin = step + 0.2 * number if in_turn else step
+            end = begin + 0.2 if in_turn else end
+            folder.span(driver, "span", "trajectory", (begin, end), step, **about)
         folder.whole_step(driver, step, {"rollout": (step, step + 0.9)}, (step, step + 0.91))
     return analyse(rlprof.read(folder.write(path, until=9)))
 
@@ -242,12 +244,13 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
     """Two long ones of 24 are named, with what they cost; without any, it is said what to mark."""
     (finding,) = rollouts(tmp_path / "run", trajectories=24).findings
     without = rollouts(tmp_path / "without", trajectories=0)
+    in_turn = rollouts(tmp_path / "in_turn", trajectories=4, in_turn=True)
 
     assert finding.cause == "tail"
     assert finding.title.startswith("The last 10 % of trajectories hold up the rollout by 0.80 s;")
     assert finding.where == ("trajectory 19", "trajectory 7")
     assert 0.87 <= finding.bound_s <= 0.9
-    assert without.findings == ()
+    assert without.findings == in_turn.findings == ()
     assert without.verdict.endswith("mark them with rlprof.trajectory.")
 
 

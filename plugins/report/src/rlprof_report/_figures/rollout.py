@@ -150,9 +150,10 @@ def _late(
     served_by: np.ndarray,
     share: float,
 ) -> Late | None:
-    """Compare those that end after *share* with the others; None: there are no others."""
-    count = len(order)
-    if count < 2:
+    """Compare those that end after *share* with the others; None: most run one after another."""
+    count, by_start = len(order), np.argsort(found.began, kind="stable")
+    before = np.maximum.accumulate(found.ended[by_start])[:-1]
+    if count < 2 or (found.began[by_start][1:] >= before).mean() > 1 / 2:
         return None
     is_request = found.named("request")
     requests, tools = found.parts[is_request], found.parts[found.named("tool_call")]
