@@ -314,6 +314,20 @@ def test_a_span_between_phases_is_named(tmp_path):
     assert finding.evidence[-1] == "Most of that is in the span evaluate of actor 0."
 
 
+def test_a_phase_around_the_whole_step_hides_those_in_it(tmp_path):
+    """A note names them, and says which phase to leave out."""
+    folder = Folder()
+    actor = folder.process("actor", 0)
+    for step in range(1, 6):
+        whole = folder.span(actor, "phase", "train_step", (step, step + 1), step)
+        folder.span(actor, "phase", "load", (step, step + 0.5), step, parent=whole)
+        folder.span(actor, "step", f"step {step}", (step, step + 1), step)
+
+    (note,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=7))).notes
+
+    assert note.startswith("train_step takes all of a step, which hides the phases in it (load):")
+
+
 def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_path):
     """The evidence has the tokens of both, and the command records all ranks."""
     folder = Folder({"tool": "torch", "roles": {"actor": {}}})

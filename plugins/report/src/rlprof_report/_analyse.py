@@ -9,7 +9,7 @@ import numpy as np
 
 from rlprof_report._figures.alone import alone_of
 from rlprof_report._figures.bubbles import bubbles_of, busy_of, holders_of
-from rlprof_report._figures.clean import clean_of, summaries_of
+from rlprof_report._figures.clean import clean_of, cost_note, summaries_of
 from rlprof_report._figures.definitions import DEFINITIONS
 from rlprof_report._figures.ends import ends_of, whole_of
 from rlprof_report._figures.helps import flow_of, helps_of
@@ -18,10 +18,10 @@ from rlprof_report._figures.lanes import lanes_of
 from rlprof_report._figures.meetings import Meetings
 from rlprof_report._figures.others import between_of, others_of, outlasted_of, paused_in, pauses_of
 from rlprof_report._figures.path import Tracks, path_of
-from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of
+from rlprof_report._figures.phases import overlaps_of, pieces_of, times_of, wraps_of
 from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, tables_of
 from rlprof_report._figures.rollout import rollout_of
-from rlprof_report._figures.timeline import timeline_of
+from rlprof_report._figures.timeline import repeats_of, timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
 from rlprof_report._findings import (
@@ -41,8 +41,6 @@ from rlprof_report.values import Analysis, Clean, Stage, Step
 from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rlprof import Run
     from rlprof_report._figures.others import Others
     from rlprof_report._figures.phases import Piece
@@ -92,7 +90,12 @@ def analyse(
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
     lanes, hidden = lanes_of(recorded, timeline, epoch)
-    notes = [*_repeats(timeline, step), *notes_of(run, ends), *recorded.problems]
+    notes = [
+        *repeats_of(timeline, step),
+        *wraps_of(recorded, timeline, steps),
+        *notes_of(run, ends),
+        *recorded.problems,
+    ]
     if len(counted) < len(steps):
         notes.append(f"Rollouts and causes cover {len(counted)} of the {len(steps)} steps.")
     if left_out:
@@ -113,7 +116,7 @@ def analyse(
         lanes=tuple(lanes),
         touches=tuple(touch for one in recordings for touch, _, _ in one.touches),
         cost_s=sum(one.cost_s for one in steps),
-        cost_note=_cost_note(steps, clean),
+        cost_note=cost_note(steps, clean),
         notes=tuple(notes),
     )
     outlasted = outlasted_of(recorded, timeline, pieces)
@@ -140,16 +143,6 @@ def analyse(
     met = tuple(met_of(analysis, run, step=step))
     verdict = with_traces(analysis.verdict, met)
     return attrs.evolve(analysis, verdict=verdict, notes=(*analysis.notes, *met))
-
-
-def _repeats(timeline: Timeline, step: int | None) -> Iterator[str]:
-    """Note that step numbers repeat, as in a loop over epochs that counts from 0 in each."""
-    if step is None:
-        again = len(timeline) - len(np.unique(timeline.numbers))
-        if again:
-            yield f"Step numbers repeat ({again} of {len(timeline)}): count on over epochs."
-    elif (times := int((timeline.numbers == step).sum())) > 1:
-        yield f"Step {step} comes {times} times in this run; this is the last of them."
 
 
 def _steps(
@@ -272,21 +265,6 @@ def _known(run: Run) -> dict[str, Any]:
         "state": "running" if run.is_running else "died" if is_dead else "ended",
         "captures": captures, "clocks": in_words(run), "definitions": DEFINITIONS,
     }  # fmt: skip
-
-
-def _cost_note(steps: list[Step], clean: Clean) -> str:
-    """Compare recorded steps with clean ones, if there are enough of both."""
-    own = [one.seconds for one in steps if one.state == "recorded"]
-    rest = [one.seconds for one in steps if one.state == "clean"]
-    if len(own) < 2 or len(rest) < 5 or clean.median_s is None:
-        return "Too few recorded or clean steps to say what recording costs a step."
-    more = float(np.median(own)) - clean.median_s
-    errors = (np.std(one) / len(one) ** 0.5 for one in (own, rest))
-    spread = 1.25 * 1.96 * float(np.hypot(*errors))
-    return (
-        f"A recorded step takes {more:.2f} s ({more - spread:.2f} to {more + spread:.2f}) "
-        f"more than a clean one of {clean.median_s:.2f} s."
-    )
 
 
 def _nothing(run: Run, recorded: Recorded) -> Analysis:

@@ -75,7 +75,7 @@ def _phases(analysis: Analysis, width: int) -> Iterator[str]:
     rest, others = analysis.rest_s, [one for one in analysis.phases if one not in ordered]
     if others:
         label = f"{len(others)} other{'s' * (len(others) > 1)}"
-        seconds, share = (sum(values) for values in zip(*((o.median_s, o.share) for o in others)))
+        seconds, share = sum(one.median_s for one in others), sum(one.share for one in others)
         yield f"  {label:{longest}} {secs(seconds):>10} {share:5.0%}"
     if rest < -0.01 * whole:
         yield from wrapped(

@@ -90,3 +90,18 @@ def summaries_of(
             )
         )
     return tuple(found)
+
+
+def cost_note(steps: list[Step], clean: Clean) -> str:
+    """Compare recorded steps with clean ones, if there are enough of both."""
+    own = [one.seconds for one in steps if one.state == "recorded"]
+    rest = [one.seconds for one in steps if one.state == "clean"]
+    if len(own) < 2 or len(rest) < 5 or clean.median_s is None:
+        return "Too few recorded or clean steps to say what recording costs a step."
+    more = float(np.median(own)) - clean.median_s
+    errors = (np.std(one) / len(one) ** 0.5 for one in (own, rest))
+    spread = 1.25 * 1.96 * float(np.hypot(*errors))
+    return (
+        f"A recorded step takes {more:.2f} s ({more - spread:.2f} to {more + spread:.2f}) "
+        f"more than a clean one of {clean.median_s:.2f} s."
+    )

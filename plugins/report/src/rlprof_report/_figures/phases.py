@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from rlprof_report._figures.intervals import merged
+from rlprof_report._plain import listed
 from rlprof_report.values import Overlap, PhaseTime
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
+    from rlprof_report.values import Step
+
+_ALL = 0.95
+"""A phase that takes this share of a step takes all of it."""
 
 
 @attrs.frozen
@@ -110,3 +116,18 @@ def overlaps_of(pieces: Sequence[Piece]) -> tuple[Overlap, ...]:
         going_on.append(piece)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     return tuple(Overlap(left, right, ns / 1e9) for (left, right), ns in ordered if ns > 0)
+
+
+def wraps_of(recorded: Recorded, timeline: Timeline, steps: Sequence[Step]) -> Iterator[str]:
+    """Note that one phase takes all of most steps, so that the phases inside it are left out."""
+    wraps = Counter(
+        one.phases[0].name
+        for one in steps
+        if len(one.phases) == 1 and one.phases[0].seconds >= _ALL * one.seconds
+    )
+    rows = recorded.phases
+    inner = rows[rows["nested"] & (rows["process"] == timeline.leader)]
+    name, times = next(iter(wraps.most_common(1)), ("", 0))
+    if len(inner) and 2 * times > len(steps):
+        names = listed([recorded.words[one] for one in dict.fromkeys(inner["name"].tolist())])
+        yield f"{name} takes all of a step, which hides the phases in it ({names}): leave it out."

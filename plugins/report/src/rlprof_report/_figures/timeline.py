@@ -11,6 +11,8 @@ from rlprof.types import DRIVER
 from rlprof_report._spans import NO_STEP
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlprof_report._spans import Recorded
 
 
@@ -108,3 +110,13 @@ def _last(phases: np.ndarray, numbers: np.ndarray, ends: np.ndarray) -> tuple[in
     own = after[after["step"] == number]
     start = max(int(own["start"].min()), int(ends[-1]) if len(ends) else 0)
     return int(number), start, int(own["end"].max())
+
+
+def repeats_of(timeline: Timeline, step: int | None) -> Iterator[str]:
+    """Note that step numbers repeat, as in a loop over epochs that counts from 0 in each."""
+    if step is None:
+        again = len(timeline) - len(np.unique(timeline.numbers))
+        if again:
+            yield f"Step numbers repeat ({again} of {len(timeline)}): count on over epochs."
+    elif (times := int((timeline.numbers == step).sum())) > 1:
+        yield f"Step {step} comes {times} times in this run; this is the last of them."
