@@ -301,17 +301,19 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
     assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
 
 
-def test_a_span_between_phases_is_named(tmp_path):
-    """Who wraps the code of a gap in a span reads its name; phases are not needed for that."""
+@cases("kind, what", ("span", "the span evaluate of actor 0"), ("phase", "evaluate of judge 0"))
+def test_what_goes_on_between_phases_is_named(kind, what, tmp_path):
+    """A span of the same process, or a phase of another role, which it may wait for."""
     folder = Folder()
-    actor = folder.process("actor", 0)
+    actor, judge = folder.process("actor", 0), folder.process("judge", 0)
     for step in range(1, 6):
-        folder.span(actor, "span", "evaluate", (step + 0.5, step + 0.9), step)
+        who = actor if kind == "span" else judge
+        folder.span(who, kind, "evaluate", (step + 0.5, step + 0.9), step)
         folder.whole_step(actor, step, {"rollout": (step, step + 0.5)}, (step, step + 1))
 
     (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=7))).findings
 
-    assert finding.evidence[-1] == "Most of that is in the span evaluate of actor 0."
+    assert finding.evidence[-1] == f"Most of that is in {what}."
 
 
 def test_a_phase_around_the_whole_step_hides_those_in_it(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._figures.intervals import covered
+from rlprof_report._figures.intervals import covered, merged, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,17 +40,34 @@ def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
     return found
 
 
+Between = Counter[tuple[int, str]]
+"""Nanoseconds by the place of a process and the name of its span or phase."""
+
+
 def between_of(
     recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
-) -> list[Counter[str]]:
-    """Add up, by name, what the leader's plain spans take outside of its phases in each step."""
-    found = [Counter[str]() for _ in pieces]
-    rows = recorded.others[recorded.others["process"] == timeline.leader]
-    rows = rows[rows["name"] != recorded.words.number("gc")]
-    columns = (rows[name].tolist() for name in ("name", "start", "end"))
-    for step, name, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
-        if step >= 0 and not any(one.start < end and start < one.end for one in pieces[step]):
-            found[step][recorded.words[name]] += end - start
+) -> list[Between]:
+    """Add up what goes on between the leader's phases in each step.
+
+    That is its own spans, and the phases of one process of each other role.
+    """
+    found, leader = [Between() for _ in pieces], recorded.processes[timeline.leader]
+    firsts = {one.target.role: at for at, one in reversed([*enumerate(recorded.processes)])}
+    firsts.pop(leader.target.role)
+    spans, phases = recorded.others, recorded.phases
+    spans = spans[(spans["process"] == timeline.leader)]
+    spans = spans[spans["name"] != recorded.words.number("gc")]
+    phases = phases[~phases["nested"] & np.isin(phases["process"], list(firsts.values()))]
+    in_phases = [merged((one.start, one.end) for one in own) for own in pieces]
+    for rows in (spans, phases):
+        steps = timeline.of(rows)
+        columns = (rows[name].tolist() for name in ("process", "name"))
+        starts = np.maximum(rows["start"], timeline.starts[steps]).tolist()
+        ends = np.minimum(rows["end"], timeline.ends[steps]).tolist()
+        for step, process, name, *one in zip(steps.tolist(), *columns, starts, ends, strict=True):
+            if step >= 0 and one[1] > one[0]:
+                outside = one[1] - one[0] - shared([tuple(one)], in_phases[step])
+                found[step][process, recorded.words[name]] += outside
     return found
 
 

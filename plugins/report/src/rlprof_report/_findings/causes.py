@@ -138,9 +138,10 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         evidence += (
             "The driver works by itself then, or waits for what Ray does not record: HTTP.",
         )
-    span = max(facts.between, key=lambda name: facts.between[name], default="")
-    if span and facts.between[span] / 1e9 >= seconds / 2:
-        evidence += (f"Most of that is in the span {span} of {who}.",)
+    (process, name), ns = next(iter(facts.between.most_common(1)), ((context.leader, ""), 0))
+    if ns and ns / 1e9 >= seconds / 2:
+        what = f"the span {name}" if process == context.leader else name
+        evidence += (f"Most of that is in {what} of {context.name(process)}.",)
     elif rank is None:
         evidence += (f"There, each may wait for one that works. {_NAME_IT}",)
     yield Measure(

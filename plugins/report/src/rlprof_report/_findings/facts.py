@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._figures.others import Paused
+from rlprof_report._figures.others import Between, Paused
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.alone import Alone
     from rlprof_report._figures.others import Others, Outlasted
@@ -65,8 +65,8 @@ class Facts:
     alone: Sequence[Alone] = ()
     outlasted: Sequence[Outlasted] = ()
     paused: Paused = attrs.field(factory=Paused)
-    between: Mapping[str, int] = attrs.field(factory=dict)
-    """Nanoseconds of the leader's spans between its phases, by name."""
+    between: Between = attrs.field(factory=Between)
+    """What goes on between the phases of the leader."""
 
 
 @attrs.frozen
