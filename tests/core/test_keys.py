@@ -37,16 +37,17 @@ class Odd(Tool):
 
 
 def test_every_key_and_option_is_listed(shell, monkeypatch, tmp_path):
-    """With its default and meaning, whatever a plugin's source lacks; a broken one is left out."""
+    """In the terminal's width, whatever a plugin's source lacks; a broken one is left out."""
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"))
     plugins.register("tool", "mine", Tool)
     plugins.register("engine", "odd", Odd)
+    monkeypatch.setenv("COLUMNS", "80")
 
     code, table, err = shell("check", "--keys")
     keys = {one.pop("key"): one for one in json.loads(shell("check", "--json", "--keys")[1])}
 
     assert (code, "tool 'bad'" in err) == (0, True)
-    assert max(map(len, table.splitlines())) <= 100
+    assert max(map(len, table.splitlines())) <= 80
     own = {key for key, one in keys.items() if not one["plugin"]}
     for path, cls in (("", Config), ("limits.", Limits), ("roles.<role>.", Role)):
         assert own >= {f"{path}{one.name}" for one in attrs.fields(cls)}

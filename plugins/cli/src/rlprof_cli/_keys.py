@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import shutil
 import textwrap
 import types
 import typing
@@ -22,7 +23,7 @@ from rlprof import plugins
 from rlprof.config import Config
 from rlprof.errors import PluginError, shown
 from rlprof.schedule import Steps
-from rlprof_cli._table import plain, table
+from rlprof_cli._table import NARROWEST, plain, table
 from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
@@ -70,9 +71,10 @@ def all_keys() -> tuple[list[Key], list[str]]:
 
 
 def keys_table(keys: list[Key]) -> str:
-    """Lay out *keys* in 100 columns, with an empty line between mappings."""
+    """Lay out *keys* in 100 columns at most, with an empty line between mappings."""
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
     widths = [min(_KEY, max(len(one.key) for one in keys)), _DEFAULT]
-    widths.append(_WIDTH - sum(widths) - 4)
+    widths.append(max(NARROWEST, width - sum(widths) - 4))
     rows: list[tuple[str, ...]] = []
     mapping = ""
     for one in keys:
