@@ -212,16 +212,16 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
     assert causes(folder.write(tmp_path / "run", until=12)) == found
 
 
-@cases("took, found", (0.02, ["blocked"]), (0.03, []))
-def test_a_tool_that_holds_up_the_other_trajectories_of_a_loop_is_named(took, found, tmp_path):
-    """Nothing else on the thread begins or ends in its calls; calls that overlap are awaited."""
+@cases("took, apart, found", (0.02, 1, ["blocked"]), (0.03, 1, []), (0.02, 0, []))
+def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found, tmp_path):
+    """Nothing else on the thread goes on in its calls; calls at once are awaited, or of a batch."""
     folder = Folder({"tool": "none", "roles": {"agent": {}}})
     agent = folder.process("agent", 0)
     for step in range(1, 6):
         for number in range(8):
             about = {"trajectory": number}
             folder.span(agent, "span", "trajectory", (step, step + 0.95), step, **about)
-            for begins in (step + 0.1 + 0.02 * (8 * turn + number) for turn in range(5)):
+            for begins in (step + 0.1 + 0.02 * (8 * turn + apart * number) for turn in range(5)):
                 times, about = (begins, begins + took), {**about, "tool": "sh"}
                 folder.span(agent, "span", "tool_call", times, step, **about)
         folder.whole_step(agent, step, {"rollout": (step, step + 1)})

@@ -64,7 +64,8 @@ class _Thread:
         took = end - start
         expected = took.sum() * len(self._moments) / max(1, int(self._moments[-1]))
         inside = self._others(chosen, start, end)
-        if expected < _EXPECTED or inside.sum() > _SEEN * expected:
+        at_once = (np.sort(start)[1:] < np.sort(end)[:-1]).sum()  # one for a batch, or awaited
+        if max(inside.sum() / _SEEN, _EXPECTED) > expected or at_once > _SEEN * len(start):
             return 0.0, 0
         soon = self._others(chosen, start, end + (_AT_ONCE * took).astype(int) + _AT_ONCE_US) > 0
         if took[soon].sum() < took.sum() / 2:

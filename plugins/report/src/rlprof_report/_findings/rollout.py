@@ -93,7 +93,7 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
         blocked.tool,
         f"No other trajectory of {who} goes on while {what} runs: {secs(blocked.seconds)}, "
         f"{times}.",
-        ("If it blocks their event loop, await it, or call it with asyncio.to_thread.",),
+        ("Its calls run one at a time: await them, or use threads, as asyncio.to_thread does.",),
         (f"{what} on {who}",),
     )
 
