@@ -30,16 +30,17 @@ def blocked_of(found: Trajectories) -> Blocked | None:
     short call of a tool that is awaited may see nothing else move by chance.
     """
     rows, best = np.concatenate([found.parts, found.wholes]), None
-    for process, thread in {(int(one["process"]), int(one["thread"])) for one in found.wholes}:
+    threads, counts = np.unique(found.wholes[["process", "thread"]], return_counts=True)
+    for process, thread in threads[counts > _COMPANY].tolist():
         own = rows[(rows["process"] == process) & (rows["thread"] == thread)]
-        is_call = np.isin(own["name"], [found.words.number(one) for one in ("tool_call", "reward")])
-        is_whole = own["name"] == found.words.number("trajectory")
-        thread_ = _Thread(own, is_whole)
-        for name, tool in set(own[["name", "tool"]][is_call].tolist()):
-            seconds, calls = thread_.held_up((own["name"] == name) & (own["tool"] == tool))
-            if best is None or seconds > best.seconds:
-                best = Blocked(seconds, calls, process, found.words[name], found.words[tool])
-    return best if best is not None and best.seconds > 0 else None
+        loop = _Thread(own, own["name"] == found.words.number("trajectory"))
+        for name in ("tool_call", "reward"):
+            is_call = own["name"] == found.words.number(name)
+            for tool in np.unique(own["tool"][is_call]).tolist():
+                seconds, calls = loop.held_up(is_call & (own["tool"] == tool))
+                if seconds > (best.seconds if best else 0):
+                    best = Blocked(seconds, calls, process, name, found.words[tool])
+    return best
 
 
 class _Thread:
