@@ -216,6 +216,30 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
     assert ([state], state == "running") == ([p.state for p in run.processes], run.is_running)
 
 
+@cases(
+    "ended, dead, told",
+    ("driver", "actor", "ended, actor 0/1 died in step 5"),
+    ("actor", "driver", "died"),
+    ("critic", "actor", "ended, actor 0/1 died after step 4"),
+)
+def test_a_run_ends_as_its_driver_did(folder, capsys, ended, dead, told):
+    """Without a driver, it died if all processes did; what died in a run that ended is named."""
+    gone = attrs.evolve(Here.now(), started="1")
+    folder.write(*beginning(Target(dead), gone), name="dead")
+    target, why = attrs.asdict(Target(dead)), {"error": "it was killed", "process": "dead"}
+    death = [event("died", target=target, step=5, **why)] if ended == "driver" else []
+    folder.write(*beginning(Target(ended)), *death, ENDED, name="lives")
+    (folder.path / "spans").mkdir()
+    step = {"kind": "step", "name": "step 4", "t0": 1, "t1": 2, "step": 4, "thread": 1, "id": 1}
+    (folder.path / "spans/dead.jsonl").write_bytes(as_line(step))
+
+    assert main(["ls", str(folder.path)]) == 0
+
+    assert f"a-run: {told}, opened" in capsys.readouterr().out
+    causes = [one for one in folder.read().problems if "it was killed" in one]
+    assert causes == [f"{dead} 0/1: died in step 5: it was killed" for _ in death]
+
+
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
     """Whichever was opened last, wherever its files were copied. An attempt and an id are runs."""
     runs, names = tmp_path / "outputs/profile", ["c", "a", "a/attempt_2", "b"]

@@ -13,7 +13,7 @@ from rlprof_cli import _words
 from rlprof_cli._arguments import add_run
 from rlprof_cli._step import newest_step, step_words
 from rlprof_cli._table import plain, seconds, size, table
-from rlprof_run import LATEST, find_runs, named, read, youngest
+from rlprof_run import LATEST, died, find_runs, named, read, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +60,7 @@ def _values(run: Run) -> dict[str, Any]:
     """Return a run as plain data, under the names of docs/api.md."""
     part = ("selection", "_times")
     known = attrs.asdict(run, filter=lambda field, _: field.name not in part)
-    return {**known, "state": _state(run), "step": _step(run), "bytes": _bytes(run)}
+    return {**known, "state": run.state, "step": _step(run), "bytes": _bytes(run)}
 
 
 def _brief(path: Path) -> dict[str, Any]:
@@ -72,7 +72,8 @@ def _brief(path: Path) -> dict[str, Any]:
         "path": path,
         "run_id": run.run_id,
         "attempt": run.attempt,
-        "state": _state(run),
+        "state": run.state,
+        "died": _died(run),
         "step": _step(run),
         "opened_ns": run.opened_ns,
         "processes": len(run.processes),
@@ -85,6 +86,11 @@ def _step(run: Run) -> int | None:
     """Return the newest step of a live run."""
     newest = newest_step(run)
     return None if newest is None else newest[0]
+
+
+def _died(run: Run) -> int:
+    """Count the processes that died, though the run went on without them."""
+    return sum(process.state == "died" for process in run.processes)
 
 
 def _bytes(run: Run) -> int:
@@ -102,8 +108,10 @@ def _runs(paths: list[Path]) -> str:
         except RunError:  # `rlprof ls` of this run has the whole message
             rows.append((str(path), "-", "unreadable", "-", "-", "-"))
             continue
+        is_told = run.state == "died" or not _died(run)
+        state = run.state if is_told else f"{run.state}, {_died(run)} died"
         rows.append((
-            str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
+            str(path), _when(run), state, str(len(run.processes)), str(len(run.captures)),
             size(_bytes(run)),
         ))  # fmt: skip
     head = ("RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE")
@@ -114,7 +122,8 @@ def _run(run: Run, *, files: bool) -> str:
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     processes = _count(len(run.processes), "process", "es")
     captures = _count(len(run.captures), "capture")
-    state = ", ".join(filter(None, [_state(run), step_words(run)]))
+    deaths = "" if run.state == "died" else died(run)
+    state = ", ".join(filter(None, [run.state, deaths, step_words(run)]))
     title = f"run {plain(run.run_id)}{attempt}: {state}, opened {_when(run)}"
     parts = [f"{title}, {processes}, {captures}, {size(_bytes(run))}"]
     if run.captures:
@@ -151,13 +160,6 @@ def _row(capture: CaptureResult) -> tuple[str, ...]:
 def _listed(title: str, items: list[str]) -> list[str]:
     lines = [f"  {plain(item, 1000)}" for item in items]
     return ["\n".join([f"{title}:", *lines])] if items else []
-
-
-def _state(run: Run) -> str:
-    if run.is_running:
-        return "running"
-    states = {process.state for process in run.processes}
-    return "died" if "died" in states else "ended" if states else "empty"
 
 
 def _when(run: Run) -> str:

@@ -11,7 +11,8 @@ from rlprof_run._run import CaptureResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_run._manifest import ManifestReader, Missed
+    from rlprof_run._manifest import ManifestReader
+    from rlprof_run._missed import Missed
 
 
 def with_missed(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from rlprof.errors import RlprofError
+from rlprof.types import DRIVER
 from rlprof_run import _spans
 from rlprof_run._clock import unbroken
 from rlprof_run._lines import read_lines
@@ -45,6 +46,8 @@ class Process:
     """The largest possible error of `offset_ns`, in ns; None: this clock was not measured."""
     devices: tuple[str, ...] = ()
     """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
+    died_in: int | None = None
+    """The step in which it died, if the driver of its fleet knows it."""
 
 
 @attrs.frozen
@@ -171,6 +174,15 @@ class Run:
     def is_running(self) -> bool:
         """Whether some process of the run is still alive."""
         return any(process.state == "running" for process in self.processes)
+
+    @property
+    def state(self) -> Literal["running", "ended", "died", "empty"]:
+        """Whether it runs, ended or died, as its driver did; without one, all processes died."""
+        if self.is_running:
+            return "running"
+        drivers = [process for process in self.processes if process.target.role == DRIVER]
+        states = {process.state for process in drivers or self.processes}
+        return "ended" if "ended" in states else "died" if states else "empty"
 
     @cached_property
     def by_name(self) -> dict[str, Process]:
