@@ -15,7 +15,7 @@ from rlprof_cli._table import is_quiet, plain, seconds, size, table
 from rlprof_run import read
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from rlprof_run import Answer, CaptureResult, Run
@@ -26,7 +26,12 @@ _DONE: tuple[CaptureState, ...] = ("whole", "partial", "empty", "failed", "lost"
 _STATES: tuple[CaptureState, ...] = ("recording", "exporting", *_DONE)
 
 
-def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) -> int:
+def stands(path: Path, request: str) -> str:
+    """Say how to go on with a request that nobody waits for."""
+    return f"the request stands; take it back with: rlprof capture {path} --cancel {request}"
+
+
+def follow(path: Path, ids: Sequence[str], expected: int, timeout_s: float) -> int:
     """Show the progress of the requests *ids* until all are done; return the exit code.
 
     It waits for the answers of *expected* targets.
@@ -44,7 +49,7 @@ def follow(path: Path, ids: Collection[str], expected: int, timeout_s: float) ->
         if not recorded.is_running:
             why = "the run ended before all steps were recorded"
         elif time.monotonic() > deadline:
-            why = f"not done after {timeout_s:g} s; the request stands"
+            why = f"not done after {timeout_s:g} s; {stands(path, ids[0])}"
         is_done = is_over and all(one.state in _DONE for one in captures)
         if is_done or why:
             line.end()

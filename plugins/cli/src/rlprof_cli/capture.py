@@ -7,8 +7,9 @@ from typing import Any
 
 from rlprof.config import load_config
 from rlprof_cli._arguments import add_run, duration, names
+from rlprof_cli._cancel import cancel
 from rlprof_cli._live import the_live_run
-from rlprof_cli._progress import follow
+from rlprof_cli._progress import follow, stands
 from rlprof_cli._requests import meant, requests
 from rlprof_live import control
 from rlprof_run import LATEST, named, youngest
@@ -23,11 +24,12 @@ def add(subparsers: Any) -> None:
         "config records anyway do not count. Each process of a role sees the request within\n"
         "a second or two and opens its window when its next step begins. The request is\n"
         "checked like a config; the manifest keeps it and the answers. The command waits\n"
-        "until everything is on disk; Ctrl-C ends the wait, not the recording.",
+        "until everything is on disk; Ctrl-C ends the wait, not the recording: --cancel does.",
         epilog="examples:\n"
         "  rlprof capture --next 2\n"
         "  rlprof capture RUN --role actor --tool torch --set contents=[cpu,stack]\n"
-        "  rlprof capture RUN --role actor,rollout --rank all --at 120\n",
+        "  rlprof capture RUN --role actor,rollout --rank all --at 120\n"
+        "  rlprof capture RUN --cancel\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_run(parser, runs="a folder of runs with one live run")
@@ -75,6 +77,14 @@ def add(subparsers: Any) -> None:
         help="override an option of the tool, in YAML: contents=[cpu,stack]; with several tools, "
         "or inside an engine, name the tool: torch.contents=[cpu]",
     )
+    parser.add_argument(
+        "--cancel",
+        nargs="?",
+        const="",
+        metavar="REQUEST",
+        help="take a request back: targets that have begun it record all of it, the others nothing "
+        "(default: every request that no target has begun)",
+    )
     parser.add_argument("--no-wait", action="store_true", help="ask and return at once")
     parser.add_argument(
         "--timeout",
@@ -87,8 +97,10 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, then follow the answers."""
+    """Ask, then follow the answers; or take requests back."""
     recorded = the_live_run(youngest(LATEST) if args.path == LATEST else named(args.path))
+    if args.cancel is not None:
+        return cancel(recorded, args.cancel)
     config = load_config(recorded.config)  # which `run.json` keeps
     asked = requests(args, recorded, config)
     expected = sum(len(meant(recorded, one, config)) for one in asked)
@@ -100,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"see the outcome with: rlprof ls {recorded.path}")
         return 0
     try:
-        return follow(recorded.path, {one.id for one in asked}, expected, args.timeout)
+        return follow(recorded.path, [one.id for one in asked], expected, args.timeout)
     except KeyboardInterrupt:
-        print(f"\nno longer waiting; the request stands: rlprof ls {recorded.path}")
+        print(f"\nno longer waiting; {stands(recorded.path, asked[0].id)}")
         return 130

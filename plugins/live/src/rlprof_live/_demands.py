@@ -63,17 +63,29 @@ class Demands:
         """Demands from another thread, until the next step begins."""
         self._queue: list[tuple[Demand, int]] = []
         """The others, oldest first, and how many steps each still needs."""
+        self._unbegun: dict[str, Demand] = {}
+        """Demands without a step: whoever takes one out, begins, refuses or cancels it."""
+        self._cancelled: set[str] = set()
         self._is_closed = False
 
     @property
     def waiting(self) -> tuple[Demand, ...]:
         """The demands that still need steps."""
-        return (*(demand for demand, _ in tuple(self._queue)), *tuple(self._came))
+        every = (*(demand for demand, _ in tuple(self._queue)), *tuple(self._came))
+        return tuple(demand for demand in every if demand.id not in self._cancelled)
 
     def ask(self, demand: Demand, uses: Sequence[ToolUse]) -> None:
         """Take a demand, from any thread; its first step begins after this."""
         self._asked[demand.id] = uses
+        self._unbegun[demand.id] = demand
         self._came.append(demand)
+
+    def cancel(self, name: str, why: str) -> None:
+        """Drop a demand that no step has begun for, from any thread; others go on."""
+        demand = self._unbegun.pop(name, None)
+        if demand is not None:
+            self._cancelled.add(name)
+            self._answer(demand, error=why)
 
     def take(self) -> None:
         """Queue the demands that arrived: the next step is about to begin."""
@@ -81,18 +93,23 @@ class Demands:
             demand = self._came.popleft()
             late = too_late(demand, self._track.last_step)  # another rank may be past it, too
             if late:
-                self._answer(demand, error=late)
+                self.cancel(demand.id, late)
             else:
                 self._queue.append((demand, demand.count))
 
     def begin_step(self, step: int) -> tuple[Demand | None, Sequence[ToolUse]]:
         """Return the demand that rules *step*, if there is one, and what records it."""
+        if self._cancelled:
+            self._queue = [one for one in self._queue if one[0].id not in self._cancelled]
         for place, (demand, left) in enumerate(self._queue):
-            if step >= demand.first:
+            if step >= demand.first and (left < demand.count or self._begins(demand)):
                 self._queue[place : place + 1] = [(demand, left - 1)] if left > 1 else []
                 self._served.setdefault(demand.id, [])
                 return demand, self._asked[demand.id]
         return None, ()
+
+    def _begins(self, demand: Demand) -> bool:
+        return self._unbegun.pop(demand.id, None) is not None  # else it was cancelled
 
     def end_step(self, step: int, demand: Demand) -> None:
         """Count *step* for the *demand* that ruled it."""

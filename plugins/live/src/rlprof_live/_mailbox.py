@@ -10,7 +10,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof.schedule import Demand
 from rlprof_live import control
-from rlprof_live._demands import Asker, too_late
+from rlprof_live._demands import Asker, Demands, too_late
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,17 +29,28 @@ class Mailbox:
         self._session = session
         self._asker = Asker(session)
         self._seen: set[str] = set()
+        self._cancelled: dict[str, str] = {}
         list(control.waiting(session.run_dir, self._seen))  # those of before
 
     def look(self) -> None:
         """Answer the requests since the last call."""
         for file in control.waiting(self._session.run_dir, self._seen):
             try:
-                requests = control.read(file)
+                if file.suffix == control.CANCELLED:
+                    self._cancel(*control.cancelled(file))
+                else:
+                    self.take(control.read(file))
             except ConfigError as exc:
                 self._session.log(f"request: {'; '.join(exc.faults)}", logging.WARNING)
-                continue
-            self.take(requests)
+
+    def _cancel(self, ids: Iterable[str], by: str) -> None:
+        """Drop requests that no step has begun for; those that were not read yet are refused."""
+        why = f"{control.CANCELLED_BY} {by or 'somebody'}"
+        for one in ids:
+            self._cancelled[one] = why
+            for track in self._session.tracks:
+                if isinstance(track.demands, Demands):
+                    track.demands.cancel(one, why)
 
     def take(self, requests: Iterable[control.Request]) -> None:
         """Hand requests to the tracks that are meant; all of them begin with the same step."""
@@ -53,6 +64,9 @@ class Mailbox:
         """Give the tracks that serve *request*; refuse it for the others."""
         tracks = [track for track in self._session.tracks if _is_meant(request, track)]
         if not tracks:
+            return
+        if request.id in self._cancelled:
+            self._refuse(request, tracks, self._cancelled[request.id])
             return
         config = self._session.config
         try:

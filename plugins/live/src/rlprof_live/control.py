@@ -22,12 +22,15 @@ from rlprof.rundir import as_json, read_regular
 from rlprof.schedule import Mode  # noqa: TC001 -- read when a request is structured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rlprof.config import Config
 
 FOLDER = "requests"
+_ASKED, CANCELLED = ".json", ".cancel"
+CANCELLED_BY = "cancelled by"
+"""How the error of a request begins that was taken back."""
 _MOST = 64 << 10
 """Bytes of a request; each process of the run reads it, and answers with it in the manifest."""
 
@@ -93,18 +96,35 @@ def write(run: Path, *requests: Request) -> Path:
 
     A process that is asked by several of them serves all from the same step on.
     """
-    folder = run / FOLDER
-    first = requests[0].id
-    file = folder / f"{first}.json"
     data = [request.as_data() for request in requests]
+    name = f"{requests[0].id}{_ASKED}"
+    return _write(run / FOLDER / name, data if len(data) > 1 else data[0])
+
+
+def cancel(run: Path, ids: Sequence[str], by: str) -> Path:
+    """Take requests back that were written together; a target that has begun one goes on."""
+    return _write(run / FOLDER / f"{ids[0]}{CANCELLED}", {"ids": list(ids), "by": by})
+
+
+def _write(file: Path, data: Any) -> Path:
+    folder = file.parent
     try:
         folder.mkdir(exist_ok=True)
-        draft = folder / f".{first}.tmp"
-        draft.write_text(as_json(data if len(data) > 1 else data[0], indent=2), encoding="ascii")
+        draft = folder / f".{file.name}.tmp"
+        draft.write_text(as_json(data, indent=2), encoding="ascii")
         draft.rename(file)
     except OSError as exc:
         raise RunError(f"{folder}: cannot be written: {exc.strerror or exc}") from exc
     return file
+
+
+def cancelled(file: Path) -> tuple[list[str], str]:
+    """Return the ids of the requests that *file* takes back, and who did."""
+    try:
+        data = json.loads(read_regular(file, most=_MOST, follow=False))
+        return list(map(str, data["ids"])), str(data.get("by", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
+        raise ConfigError([f"{file.name}: cannot be read: {exc}"], str(file)) from exc
 
 
 def read(file: Path) -> list[Request]:
@@ -130,13 +150,17 @@ def read(file: Path) -> list[Request]:
 
 
 def waiting(run: Path, seen: set[str]) -> Iterator[Path]:
-    """List the requests that are not in *seen* yet, oldest first, and add them to it."""
+    """List the files that are not in *seen* yet, oldest first, and add them to it.
+
+    One that takes a request back, `.cancel`, comes before the request.
+    """
     try:
         names = [file.name for file in (run / FOLDER).iterdir()]
     except OSError:  # nobody has asked yet
         return
     for name in sorted(names):
-        if name.endswith(".json") and not name.startswith(".") and name not in seen:
+        is_one = name.endswith((_ASKED, CANCELLED)) and not name.startswith(".")
+        if is_one and name not in seen:
             seen.add(name)
             yield run / FOLDER / name
 
