@@ -15,7 +15,7 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from rlprof_ray._calls import Call
-from rlprof_ray._connect import _send_token
+from rlprof_ray._connect import _check_alone, _check_versions, _send_token
 from rlprof_ray._member import aside
 from rlprof_ray.attaching import command, edges
 from rlprof_ray.attaching.actors import Actor
@@ -140,6 +140,21 @@ def test_without_a_token_ray_keeps_its_mode(tmp_path, monkeypatch):
     _send_token()
 
     assert "RAY_AUTH_MODE" not in os.environ
+
+
+def test_several_clusters_or_another_release_are_named(ray, monkeypatch):
+    """Ray would take any cluster of the host, and another release of Ray answers none."""
+    monkeypatch.setattr("ray._private.services.find_gcs_addresses", lambda: {"b:2", "a:1"})
+    utils = ray._private.utils
+    own = utils.compute_version_info()[1]
+    with pytest.raises(rlprof.RlprofError, match="name one: --address a:1 or b:2"):
+        _check_alone("attach")
+    for python_there, remedy in ((own, "ray==2[.]1[.]0, or run"), ("3.1.1", "; run")):
+        metadata = {"ray_version": "2.1.0", "python_version": python_there}
+        with pytest.raises(RuntimeError) as refused:
+            utils.check_version_info(metadata, "here")
+        with pytest.raises(rlprof.RlprofError, match=f"{remedy} this command in the environment"):
+            _check_versions(str(refused.value), "attach")
 
 
 def test_steps_are_watched_without_a_tool(ray, run, tmp_path):

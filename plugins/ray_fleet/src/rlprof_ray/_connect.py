@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
+import sys
 from pathlib import Path
 
 from rlprof.errors import RlprofError, one_line
@@ -22,13 +24,45 @@ def connect(address: str, command: str) -> None:
     if ray.is_initialized():
         return
     try:
+        if address == "auto" and not os.environ.get("RAY_ADDRESS"):
+            _check_alone(command)
         _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, ValueError, RuntimeError) as exc:
+        _check_versions(str(exc), command)
         why = one_line(exc).rstrip(".")
         raise RlprofError(
             f"{command}: no cluster answers at {address}: {why}; name its head: --address HOST:6379"
         ) from exc
+
+
+def _check_alone(command: str) -> None:
+    """Raise RlprofError if several clusters run on this host: Ray would take any of them."""
+    try:
+        from ray._private.services import find_gcs_addresses
+
+        there = sorted(set(find_gcs_addresses()))
+    except (ImportError, TypeError):  # Ray has no public name for it
+        return
+    if len(there) > 1:
+        raise RlprofError(
+            f"{command}: several clusters run on this host; name one: --address "
+            + " or ".join(there)
+        )
+
+
+def _check_versions(words: str, command: str) -> None:
+    """Raise RlprofError if Ray refused, in these *words*, another release or another Python."""
+    rays, pythons = (re.findall(rf"\b{name}: (\d\S*)", words) for name in ("Ray", "Python"))
+    if "Version mismatch" not in words or not len(rays) == len(pythons) == 2:
+        return
+    how = "run this command in the environment of the cluster"
+    if pythons[0] == pythons[1]:
+        how = f"{sys.executable} -m pip install ray=={rays[0]}, or {how}"
+    raise RlprofError(
+        f"{command}: the cluster runs Ray {rays[0]} on Python {pythons[0]}, and this command Ray "
+        f"{rays[1]} on Python {pythons[1]}; {how}"
+    ) from None
 
 
 def _send_token() -> None:
