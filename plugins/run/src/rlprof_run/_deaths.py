@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from rlprof_run._run import Process, Run
 
 _NAMED = 3
-"""Processes that a note names; the others are counted."""
+"""Processes that a note names, one for each step; the others are counted."""
+_LOOKED_AT = 64
+"""Processes whose last step is looked for."""
 
 
 @attrs.frozen
@@ -59,9 +61,15 @@ def with_deaths(
 def died(run: Run) -> str:
     """Say which processes died, and when: `actor 1/2 died in step 5`; empty: none of them."""
     dead = [one for one in run.processes if one.state == "died"]
-    named = [f"{one.target} died{_when(run, one)}" for one in dead[:_NAMED]]
-    more = [f"{len(dead) - _NAMED} more died"] if len(dead) > _NAMED else []
-    return ", ".join([*named, *more])
+    found: dict[str, list[str]] = {}
+    for one in dead[:_LOOKED_AT]:
+        found.setdefault(_when(run, one), []).append(str(one.target))
+    words = []
+    for when, targets in list(found.items())[:_NAMED]:
+        more = f" and {len(targets) - 1} more" if len(targets) > 1 else ""
+        words.append(f"{targets[0]}{more} died{when}")
+    named = sum(map(len, list(found.values())[:_NAMED]))
+    return ", ".join([*words, *([f"{len(dead) - named} more died"] if len(dead) > named else [])])
 
 
 def _when(run: Run, process: Process) -> str:
