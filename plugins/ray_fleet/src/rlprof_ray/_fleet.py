@@ -100,6 +100,11 @@ class Fleet:
             self._roll.names_calls = True
             self._roll.session.write("calls")
 
+    @property
+    def gone(self) -> tuple[tuple[str, str], ...]:
+        """The members that are known to have died, and why, in the order of `attach`."""
+        return () if self._roll is None else self._roll.gone
+
     # The same names as for a single process
 
     def steps(self, steps: Iterable[T]) -> Iterable[T]:
@@ -154,6 +159,7 @@ class Fleet:
             how = f"run `rlprof salvage {session.run_dir}` on each node"
             session.write("problem", reason=f"{what}; {how}")
         else:
+            attempt("attach", roll.report_nobody)
             attempt("clocks", roll.read_clocks)
         try:
             session.close()

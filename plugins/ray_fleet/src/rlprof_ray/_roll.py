@@ -44,6 +44,7 @@ class Roll:
         self._members: dict[str, Member] = {}
         self._deaths = Deaths(session)
         self._history: History | None = None
+        self._has_attached = False
         self.names_calls = False
         """Whether the calls of a step are its phases, because the driver has none."""
 
@@ -51,6 +52,12 @@ class Roll:
     def places(self) -> set[Place]:
         """Folders other than the run folder in which members write."""
         return {place for crew, _ in self._crews.values() for place in crew.places}
+
+    @property
+    def gone(self) -> tuple[tuple[str, str], ...]:
+        """The members that are known to have died, and why."""
+        everyone = self._members.values()
+        return tuple((str(one.target), one.died) for one in everyone if one.died)
 
     @property
     def is_cut(self) -> bool:
@@ -67,6 +74,7 @@ class Roll:
             faults.append(f"attach: {DRIVER}: {why}")
         if faults:
             raise ConfigError(faults)
+        self._has_attached = self._has_attached or any(found.values())
         for role, given in found.items():
             if asked and role not in asked and given:
                 there = ", ".join(asked)
@@ -77,6 +85,18 @@ class Roll:
             if members:
                 self._enlist(role, members)
         self.read_clocks()
+
+    def report_nobody(self) -> None:
+        """Report that no actor was attached, if nobody else writes to the run, either."""
+        is_due = any(map(self._config.records, self._config.roles))
+        if (
+            is_due
+            and not self._has_attached
+            and len(list(self.session.manifest.parent.iterdir())) < 2
+        ):
+            reason = "no actor was attached: call fleet.attach(ROLE=actors) before the first step"
+            self.session.write("problem", reason=reason)
+            self.session.log(reason, logging.WARNING)
 
     def write_calls(self) -> None:
         """Write the last of the members' calls in Ray's record."""
@@ -93,8 +113,9 @@ class Roll:
                 if tools.get(other, tools[role]) != tools[role]:
                     here, there = (", ".join(tools[one]) or "none" for one in (role, other))
                     yield (
-                        f"roles.{role}.tool: an actor of {other}, too, has one session; name the "
-                        f"same tools for both: {here} here, {there} there"
+                        f"roles.{role}.tool: one of its actors is attached as {other}, too, and an "
+                        f"actor has one session; name the same tools for both roles ({role}: "
+                        f"{here}; {other}: {there})"
                     )
 
     def read_clocks(self) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ _TAKEN = ("run_dir", "scratch_dir", "tool", "tools", "engines", "limits", "spans
 """The keys taken from a config file; roles and steps come from the live run."""
 _WATCHED = 6
 """Steps to watch without a tool: `rlprof why` compares them."""
+_REASONS = 3
+"""Most reasons that the end names why captures are not whole; `rlprof ls` has all."""
 _DESCRIPTION = """\
 Find the trainers and rollout servers of a live run by the classes of their actors (verl, OpenRLHF,
 NeMo-RL, SkyRL, slime), show them, ask, record upcoming steps of all of them, and detach. The run
@@ -205,6 +208,9 @@ def _result(
     else:
         print(f"{len(whole)} of {len(captures)} captures are whole; see them with:")
         print(f"  rlprof ls {folder}\n  rlprof export {folder} --to timeline")
+        reasons = Counter(one.notes[-1] for one in captures if one not in whole and one.notes)
+        for why, count in reasons.most_common(_REASONS):
+            print(f"{count} not whole: {why}")
     return 0 if len(whole) == len(captures) and (captures or not tools) else 1
 
 

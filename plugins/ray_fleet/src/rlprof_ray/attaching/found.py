@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.errors import RlprofError
+from rlprof import plugins
+from rlprof.distributions import KNOWN
+from rlprof.errors import RlprofError, closest, shown
 from rlprof_ray._replica import Replica
 from rlprof_ray.attaching.actors import handle_of, living
 from rlprof_ray.attaching.frameworks import kind_of
@@ -107,14 +109,24 @@ def check(found: Sequence[Member], tools: Sequence[str]) -> None:
     for look in (one.look for one in reached if one.look is not None):
         names = [name for name in wanted if name not in look.plugins]
         if names:
+            _check_spelling(tools)
             what = ", ".join(names) if look.plugins else "rlprof"
-            ask = " ".join(f"rlprof-{name}" for name in ("ray", *names))
+            known = {name: dist for (_, name), dist in KNOWN.items()}
+            ask = " ".join(["rlprof-ray", *(known.get(name, f"rlprof-{name}") for name in names)])
             how = f"{look.python} -m pip install"
             if not look.has_pip:
                 how = f"uv pip install --python {look.python}"
             raise RlprofError(
                 f"attach: {what} is not installed where actors run; install it there: {how} {ask}"
             )
+
+
+def _check_spelling(tools: Sequence[str]) -> None:
+    """Raise RlprofError for a tool that nobody knows."""
+    known = {*plugins.names("tool"), *(name for kind, name in KNOWN if kind == "tool")}
+    for name in tools:
+        if name not in known:
+            raise RlprofError(f"--tool: {shown(name)} is no tool{closest(name, sorted(known))}")
 
 
 def _member(actor: Actor, kind: Kind, handle: Any, look: Look | None, problem: str) -> Member:

@@ -52,7 +52,7 @@ def record(
         is_engine = one.kind.engine and config["tool"]
         given.setdefault(one.role, []).append(one.replica if is_engine else one.handle)
     (edges, count), begun = steps, 0
-    who = "1 actor" if len(found) == 1 else f"{len(found)} actors"
+    gone: tuple[tuple[str, str], ...] = ()
     with Fleet(config) as fleet:
         fleet.name_calls()
         report("attaching; working actors join between two of their calls")
@@ -62,7 +62,11 @@ def record(
             report("waiting for the next step")
             for step in fleet.steps(_numbers(edges, count, timeout_s, report)):
                 doing = "recording" if config["tool"] else "watching"
-                report(f"step {step}: {doing} {who}")
+                gone, before = fleet.gone, gone
+                for name, why in set(gone) - set(before):
+                    report(f"{name}: {why}; the others go on")
+                left = len(found) - len(gone)
+                report(f"step {step}: {doing} {left} actor{'s' if left != 1 else ''}")
                 begun += 1
         except RlprofError:
             if begun:
