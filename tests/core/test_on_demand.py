@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 
 def asked(prof, **wanted):
     """Leave a request, wait until the helper thread has answered it; return the answers."""
-    request = control.Request(id=control.new_id(), **({"role": "actor"} | wanted))
+    request = control.Request(**({"id": control.new_id(), "role": "actor"} | wanted))
     control.write(prof.run_dir, request)
 
     def answers():
@@ -118,44 +118,32 @@ def test_a_step_of_which_nothing_is_left_is_not_served(config, shell, options, w
 
 # failures.md: partly-served
 @pytest.mark.slow
-def test_a_request_says_how_far_it_came(config, shell):
-    """What came before the session was closed is counted."""
-    with rlprof.open(config(steps="none")) as prof:
-        ask(prof, next=3)
-        waiting = words(prof, shell)
-        train(prof, range(2))
-        prof.scribe.flush()
-        begun = words(prof, shell)
-
-    assert (waiting, begun) == ("waits for its next step", "served 2 of 3 (steps 0-1) so far")
-    assert words(prof, shell) == "served 2 of 3 (steps 0-1), then the session was closed"
-
-
-@pytest.mark.slow
 def test_a_request_is_taken_back_until_a_step_has_begun(config, shell):
     """Each target says what became of it: one that has begun goes on, and later ones are told."""
     with rlprof.open(config(steps="none")) as prof:
-        begun, late = ask(prof, next=3), ask(prof, at=7)
+        ask(prof, id="begun", next=30)
+        ask(prof, id="late", at=7)
+        waiting = words(prof, shell)
         train(prof, range(1))
         prof.scribe.flush()
         took = shell("capture", prof.run_dir, "--cancel")
         again = shell("capture", prof.run_dir, "--cancel")
-        kept = shell("capture", prof.run_dir, "--cancel", begun.id)
+        kept = shell("capture", prof.run_dir, "--cancel", "begun")
         other = shell("capture", prof.run_dir, "--cancel", "abc")
         train(prof, range(1, 9))
         cancel(prof.run_dir, ["unread"], "ann")
         control.write(prof.run_dir, control.Request(id="unread", role="actor"))
         wait_until(lambda: len(rlprof.read(prof.run_dir).answers) == 3)
 
-    assert took[:2] == (0, f"request {late.id}: cancelled; nothing was recorded for it\n")
+    assert took[:2] == (0, "request late: cancelled; nothing was recorded for it\n")
     assert [one[0] for one in (again, kept, other)] == [1, 1, 1]
     assert "no request waits for its first step" in again[2]
-    assert "  not cancelled: actor 0/1: served 1 of 3 (step 0) so far\n" in kept[1]
-    assert f"has no request abc (the latest: {begun.id}, {late.id})" in other[2]
-    answers = [(one.id, one.state, one.steps) for one in rlprof.read(prof.run_dir).answers]
-    assert answers == [
-        (begun.id, "served", (0, 1, 2)), (late.id, "unserved", ()), ("unread", "refused", ()),
-    ]  # fmt: skip
+    assert "  not cancelled: actor 0/1: served 1 of 30 (step 0) so far\n" in kept[1]
+    assert waiting == "waits for its next step"
+    assert words(prof, shell) == "served 9 of 30 (steps 0-8), then the session was closed"
+    assert "has no request abc (the latest: begun, late)" in other[2]
+    answers = {one.id: (one.state, one.steps) for one in rlprof.read(prof.run_dir).answers[1:]}
+    assert answers == {"late": ("unserved", ()), "unread": ("refused", ())}
 
 
 @pytest.mark.slow

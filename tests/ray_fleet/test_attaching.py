@@ -249,13 +249,19 @@ def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_ther
     """Else the command would call the run unknown, or wait until --timeout."""
     ray.get(spawn(Learner).__ray_ready__.remote())
 
+    wrong = (
+        ("Learnr", "update", "torch"),
+        ("^Learner$", "updat", "torch"),
+        ("Learn", "update", "toch"),
+    )
     codes = [
-        main(["attach", "--actors", actors, "--ends-step", method, "--tool", "stacks", "--yes"])
-        for actors, method in (("Learnr", "update"), ("^Learner$", "updat"))
+        main(["attach", "--actors", actors, "--ends-step", method, "--tool", tool, "--yes"])
+        for actors, method, tool in wrong
     ]
 
     err = capsys.readouterr().err
-    assert codes == [1, 1]
+    assert codes == [1, 1, 1]
+    assert "--tool: 'toch' is no tool; did you mean 'torch'?" in err
     assert "no actor matches Learnr; the live actors are: " in err
     assert "has no method updat" in err
     with pytest.raises(SystemExit):
@@ -327,13 +333,19 @@ def test_a_manager_of_rollouts_is_watched_but_not_recorded(
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
-    """The end of its step never comes; the command names the run with the steps so far."""
-    actor = spawn(Learner)
-    ray.get(actor.__ray_ready__.remote())
-    asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update")
+    """The end of its step never comes; the command names who is gone, and the steps so far."""
+    actor, other = spawn(Learner), spawn(Learner, 1)
+    ray.get([one.__ray_ready__.remote() for one in (actor, other)])
+    more = ("--ends-step", "update", "--steps", "99")
+    asked = shell(ray, tmp_path, "--actors", "^Learner$", *more)
     assert any("waiting for the next step" in line for line in asked.stderr)
     ray.get(actor.update.remote(1))
-    assert any("step 1: recording" in line for line in asked.stderr)
+    assert any("step 1: recording 2 actors" in line for line in asked.stderr)
+    ray.kill(other)
+    for line in asked.stderr:
+        ray.get(actor.update.remote(1))
+        if "actor 1/2: the actor is gone: " in line:
+            break
 
     ray.kill(actor)
 

@@ -185,12 +185,10 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
         leave = [partial(phase.__exit__, None, None, None) for phase in (alpha, beta)]
         for edge in (alpha.__enter__, beta.__enter__, *leave):
             edge()
-            ray.get(actor.update.remote(1, 0.3))
+            ray.get(actor.update.remote(1))
 
-    spans = [span for span in own_spans(fleet) if span.kind == "phase"]
-    took = {(span.target.role, span.name): span.seconds for span in spans}
-    for name in ("alpha", "beta"):
-        assert took["actor", name] == pytest.approx(took["driver", name], abs=0.2)
+    own = [one for one in own_spans(fleet) if (one.kind, one.target.role) == ("phase", "actor")]
+    assert [one.name for one in sorted(own, key=lambda one: one.end_ns)] == ["alpha", "beta"]
 
 
 # failures.md: reattached

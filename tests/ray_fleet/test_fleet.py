@@ -53,23 +53,6 @@ def test_the_environment_names_a_config_as_for_a_session(monkeypatch):
         rlprof_ray.Fleet()
 
 
-def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config):
-    """On an ordered actor, start and stop stand in the queue where the driver said so."""
-    actor = spawn(Trainer)
-
-    with attached(config(steps=[2]), actor=[actor]) as fleet:
-        for step in fleet.steps((1, 2)):
-            before = actor.update.remote(step, 3)
-            with fleet.phase("update"):
-                ray.get(actor.update.remote(step, 0.05))
-            ray.get(before)
-
-    spans = {s.step: s for s in own_spans(fleet) if s.process.startswith("actor")}
-    assert list(spans) == [2]
-    took = (spans[2].end_ns - spans[2].start_ns) / 1e9
-    assert 0.05 <= took < 3
-
-
 def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config):
     """Ray hands a threaded actor's calls over in any order; phases come as the driver has them."""
     cls, options = KINDS["threaded"]

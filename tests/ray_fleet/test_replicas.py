@@ -132,8 +132,7 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"rollout": [Replica(7, via="actor:engine")]}, "via actor:engine: expected an actor"),
         ({"driver": [actor]}, "attach: driver: is the role of the driver"),
         # It has one session, so it has the tools of both.
-        ({"actor": [actor], "ref": [actor]}, "roles.ref.tool: an actor of actor, too"),
-        ({"actor": [actor], "ref": [actor]}, "none here, stacks there"),
+        ({"actor": [actor], "ref": [actor]}, "for both roles (ref: none; actor: stacks)"),
     ]
 
     roles = ROLES | {"critic": {"ranks": [0, 7]}, "ref": {"tool": []}}
@@ -141,6 +140,7 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         for given, fault in faults:
             with pytest.raises(ConfigError, match=re.escape(fault)):
                 fleet.attach(**given)
+    assert "no actor was attached" in rlprof.read(fleet.run_dir).problems[-1]
 
 
 def test_a_role_that_is_not_in_the_config_is_left_out_and_named_once(

@@ -12,7 +12,6 @@ from tests.core.test_on_demand import asked
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ROLES, attached, rows, train
 from tests.ray_fleet.test_replicas import Server
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -96,19 +95,3 @@ def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, co
     told = [(one.target.role, one.state) for one in found]
     assert told == [("rollout", "whole"), ("actor", "whole")]
     assert len({one.window.start_step for one in found}) == 1
-
-
-def test_a_slow_step_has_the_next_one_recorded_on_all_members(ray, actors, config):
-    """The driver decides for all, so that they record the same step."""
-    with rlprof_ray.Fleet(config(steps="none", slow_step={"times": 50.0, "most": 1})) as fleet:
-        fleet.attach(actor=actors)
-        train(ray, fleet, actors, range(6))
-        fleet.step(6)
-        fleet.session._step_ns -= 10**11
-        fleet.step(7)
-        wait_until(lambda: any(track.waiting for track in fleet.session.tracks))
-        train(ray, fleet, actors, range(8, 10))
-
-    (step,) = {capture.window.start_step for capture in rlprof.read(fleet.run_dir).captures}
-    assert step in (8, 9)
-    assert [f"{step}/update actor {rank}/2 whole" for rank in (0, 1)] == rows(fleet)

@@ -24,7 +24,7 @@ ON_A_THREAD = {"torch": {"contents": ["cpu"], "all_threads": False}}
 
 
 class Learner:
-    """A training worker as frameworks have it: one coroutine method makes the actor async."""
+    """An actor that takes one call after another."""
 
     def work(self, name):
         import torch
@@ -35,6 +35,10 @@ class Learner:
     def sleep(self, seconds, sign):
         sign.touch()
         time.sleep(seconds)
+
+
+class AsyncLearner(Learner):
+    """A training worker as frameworks have it: one coroutine method makes the actor async."""
 
     async def update_weights(self):
         pass
@@ -59,13 +63,16 @@ def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, traine
     assert any("use a tool that records the process" in note for note in failed.notes)
 
 
-def test_an_async_actor_is_recorded_on_its_event_loop(ray, spawn, config):
-    """A tool of a thread has the calls of the phase, and none of before or after."""
-    actor = spawn(Learner)
+@pytest.mark.parametrize("kind", [Learner, AsyncLearner])
+def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config, kind):
+    """It begins and ends in the queue of an ordered actor, and on an async one's event loop."""
+    actor = spawn(kind)
 
     with attached(config(tool="torch", tools=ON_A_THREAD, steps=[1]), actor=[actor]) as fleet:
         for _ in fleet.steps((1,)):
-            ray.get(actor.work.remote("before"))
+            before = actor.work.remote("before")
+            if kind is AsyncLearner:  # its calls have no order
+                ray.get(before)
             with fleet.phase("update"):
                 ray.get([actor.work.remote("inside") for _ in range(3)])
             ray.get([actor.work.remote("after") for _ in range(3)])
@@ -76,7 +83,7 @@ def test_an_async_actor_is_recorded_on_its_event_loop(ray, spawn, config):
 
 def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_path):
     """The driver waits for `start_timeout_s`; the run names who did not answer, and how late."""
-    actor = spawn(Learner)
+    actor = spawn(AsyncLearner)
 
     with attached(config(steps=[1, 2], limits={"start_timeout_s": 0.2}), actor=[actor]) as fleet:
         for step in fleet.steps((1, 2)):
