@@ -342,10 +342,11 @@ def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
     ray.get(actor.update.remote(1))
     assert any("step 1: recording 2 actors" in line for line in asked.stderr)
     ray.kill(other)
+    ray.get(actor.update.remote(1))
     for line in asked.stderr:
-        ray.get(actor.update.remote(1))
         if "actor 1/2: the actor is gone: " in line:
             break
+        ray.get(actor.update.remote(1))  # its end begins a step, which has a line
 
     ray.kill(actor)
 
