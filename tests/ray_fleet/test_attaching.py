@@ -146,10 +146,12 @@ def test_several_clusters_or_another_release_are_named(ray, monkeypatch):
     """Ray would take any cluster of the host, and another release of Ray answers none."""
     monkeypatch.setattr("ray._private.services.find_gcs_addresses", lambda: {"b:2", "a:1"})
     utils = ray._private.utils
-    own = utils.compute_version_info()[1]
     with pytest.raises(rlprof.RlprofError, match="name one: --address a:1 or b:2"):
         _check_alone("attach")
-    for python_there, remedy in ((own, "ray==2[.]1[.]0, or run"), ("3.1.1", "; run")):
+    for python_there, remedy in (
+        (utils.compute_version_info()[1], "ray==2[.]1[.]0, or run"),
+        ("3.1.1", "; run"),
+    ):
         metadata = {"ray_version": "2.1.0", "python_version": python_there}
         with pytest.raises(RuntimeError) as refused:
             utils.check_version_info(metadata, "here")
@@ -249,14 +251,10 @@ def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_ther
     """Else the command would call the run unknown, or wait until --timeout."""
     ray.get(spawn(Learner).__ray_ready__.remote())
 
-    wrong = (
-        ("Learnr", "update", "torch"),
-        ("^Learner$", "updat", "torch"),
-        ("Learn", "update", "toch"),
-    )
+    wrong = ("Learnr update torch", "^Learner$ updat torch", "Learn update toch")
     codes = [
         main(["attach", "--actors", actors, "--ends-step", method, "--tool", tool, "--yes"])
-        for actors, method, tool in wrong
+        for actors, method, tool in map(str.split, wrong)
     ]
 
     err = capsys.readouterr().err
@@ -308,6 +306,8 @@ def test_a_manager_of_rollouts_is_watched_but_not_recorded(
     """Its calls are most of a step, and it waits in them: with a tool it is left alone."""
     slime = [one for one in command.KINDS if one.framework == "slime"]
     monkeypatch.setattr(command, "KINDS", slime)  # other tests' actors are live, too
+    assert main(["attach", "--yes"]) == 1
+    assert "no run of a known framework is live here (classes of" in capsys.readouterr().err
     trainer, manager = spawn(MegatronTrainRayActor), spawn(RolloutManager)
     ray.get([one.__ray_ready__.remote() for one in (trainer, manager)])
 
@@ -336,8 +336,7 @@ def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
     """The end of its step never comes; the command names who is gone, and the steps so far."""
     actor, other = spawn(Learner), spawn(Learner, 1)
     ray.get([one.__ray_ready__.remote() for one in (actor, other)])
-    more = ("--ends-step", "update", "--steps", "99")
-    asked = shell(ray, tmp_path, "--actors", "^Learner$", *more)
+    asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update", "--steps=99")
     assert any("waiting for the next step" in line for line in asked.stderr)
     ray.get(actor.update.remote(1))
     assert any("step 1: recording 2 actors" in line for line in asked.stderr)

@@ -55,16 +55,6 @@ def test_what_members_wrote_on_their_node_comes_home(actors, config, trained, tm
     assert [process.state for process in run.processes] == ["ended"] * 3
 
 
-def test_where_the_folder_is_shared_no_agent_is_made(spawn, config, trained, monkeypatch):
-    """Members see that the driver writes there, too; closing costs nothing more."""
-    monkeypatch.setattr(_collect, "Agent", None)
-
-    fleet, _ = trained(config(steps=[2]), [spawn(Trainer)])
-
-    assert rows(fleet) == ["2/update actor 0/1 whole"]
-    assert not list(fleet.run_dir.glob("manifest/+*"))
-
-
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_a_run_folder_without_the_drivers_manifest_is_one_of_this_node(ray, tmp_path, is_seen):
     """The path of the run is then another folder on each node, and its files are collected."""

@@ -42,11 +42,11 @@ def test_every_chosen_step_is_recorded_on_every_actor(spawn, config, trained, ki
     run = rlprof.read(fleet.run_dir)
     assert run.problems == run.missing == ()
     assert [process.state for process in run.processes] == ["ended"] * 3
+    assert not list(run.path.glob("manifest/+*"))  # the folder is shared: nothing is collected
 
 
 def test_the_environment_names_a_config_as_for_a_session(monkeypatch):
-    """Without one, `Fleet()` is off."""
-    assert not rlprof_ray.Fleet().session.run_dir
+    """`RLPROF_CONFIG` counts where `Fleet` is given none."""
     monkeypatch.setenv("RLPROF_CONFIG", "gone.yaml")
 
     with pytest.raises(rlprof.ConfigError, match=r"gone\.yaml"):

@@ -10,7 +10,6 @@ import pytest
 import rlprof
 import rlprof_ray
 from rlprof.errors import ConfigError
-from rlprof_cli import main
 from rlprof_ray import Replica
 from tests.fakes import engines
 from tests.ray_fleet import faults
@@ -198,12 +197,3 @@ def test_an_engine_is_reached_at_its_address(config, trained):
     (artifact,) = capture.artifacts
     assert (str(capture.target), capture.target.world_size) == ("rollout replica 0", 2)
     assert (fleet.run_dir / artifact.path).read_text() == f"{address['name']} 2/rollout"
-
-
-def test_a_cluster_without_a_known_run_lists_what_is_there(ray, spawn, capsys, monkeypatch):
-    """The classes of its actors, and how to name them."""
-    monkeypatch.setattr(logging.getLogger("rlprof"), "setLevel", lambda _: None)
-    ray.get(spawn(Trainer).__ray_ready__.remote())
-
-    assert main(["attach", "--yes"]) == 1
-    assert "Trainer" in capsys.readouterr().err
