@@ -222,25 +222,19 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
 
 @cases(
     "ended, dead, told",
-    ("driver", "actor", "ended, actor 0/1 died in step 5"),
+    ("driver", "actor", "ended, 1 died"),
     ("actor", "driver", "died"),
-    ("critic", "actor", "ended, actor 0/1 died after step 4"),
+    ("critic", "actor", "ended, 1 died"),
 )
 def test_a_run_ends_as_its_driver_did(folder, capsys, ended, dead, told):
-    """Without a driver, it died if all processes did; what died in a run that ended is named."""
+    """Without a driver, it died if all processes did; what died in a run that ended is counted."""
     gone = attrs.evolve(Here.now(), started="1")
     folder.write(*beginning(Target(dead), gone), name="dead")
-    who = {"target": attrs.asdict(Target(dead)), "process": "dead"}
-    death = [event("died", **who, step=5, error="it was killed")] if ended == "driver" else []
-    folder.write(*beginning(Target(ended)), *death, ENDED, name="lives")
-    step = {"kind": "step", "name": "step 4", "t0": 1, "t1": 2, "step": 4, "thread": 1, "id": 1}
-    (folder.path / "spans/dead.jsonl").write_bytes(as_line(step))
+    folder.write(*beginning(Target(ended)), ENDED, name="lives")
 
     assert main(["ls", str(folder.path)]) == 0
 
     assert f"a-run: {told}, opened" in capsys.readouterr().out
-    causes = [one for one in folder.read().problems if "it was killed" in one]
-    assert causes == [f"{dead} 0/1: died in step 5: it was killed" for _ in death]
 
 
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ from rlprof_cli import _words
 from rlprof_cli._arguments import add_run
 from rlprof_cli._step import newest_step, step_words
 from rlprof_cli._table import plain, seconds, size, table
-from rlprof_run import LATEST, died, find_runs, named, read, youngest
+from rlprof_run import LATEST, find_runs, named, read, youngest
 
 if TYPE_CHECKING:
     import argparse
@@ -89,8 +89,13 @@ def _step(run: Run) -> int | None:
 
 
 def _died(run: Run) -> int:
-    """Count the processes that died, though the run went on without them."""
     return sum(process.state == "died" for process in run.processes)
+
+
+def _state(run: Run) -> str:
+    """Return the state of the run, and how many processes it lost before."""
+    count = 0 if run.state == "died" else _died(run)
+    return f"{run.state}, {count} died" if count else run.state
 
 
 def _bytes(run: Run) -> int:
@@ -108,10 +113,8 @@ def _runs(paths: list[Path]) -> str:
         except RunError:  # `rlprof ls` of this run has the whole message
             rows.append((str(path), "-", "unreadable", "-", "-", "-"))
             continue
-        is_told = run.state == "died" or not _died(run)
-        state = run.state if is_told else f"{run.state}, {_died(run)} died"
         rows.append((
-            str(path), _when(run), state, str(len(run.processes)), str(len(run.captures)),
+            str(path), _when(run), _state(run), str(len(run.processes)), str(len(run.captures)),
             size(_bytes(run)),
         ))  # fmt: skip
     head = ("RUN", "OPENED", "STATE", "PROCESSES", "CAPTURES", "SIZE")
@@ -122,8 +125,7 @@ def _run(run: Run, *, files: bool) -> str:
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     processes = _count(len(run.processes), "process", "es")
     captures = _count(len(run.captures), "capture")
-    deaths = "" if run.state == "died" else died(run)
-    state = ", ".join(filter(None, [run.state, deaths, step_words(run)]))
+    state = ", ".join(filter(None, [_state(run), step_words(run)]))
     title = f"run {plain(run.run_id)}{attempt}: {state}, opened {_when(run)}"
     parts = [f"{title}, {processes}, {captures}, {size(_bytes(run))}"]
     if run.captures:

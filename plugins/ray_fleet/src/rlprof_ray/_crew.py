@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rlprof import Session, Window
     from rlprof.config import ToolUse
     from rlprof.schedule import Demand
-    from rlprof_ray._deaths import Deaths
     from rlprof_ray._member import Ask, Member
     from rlprof_ray._messages import Answer
     from rlprof_run import Place
@@ -64,9 +63,8 @@ class Post:
 class Crew:
     """Asks the members of a role, and keeps their answers."""
 
-    def __init__(self, role: str, session: Session, deaths: Deaths) -> None:
+    def __init__(self, role: str, session: Session) -> None:
         self.role = role
-        self._deaths = deaths
         self.posts: list[Post] = []
         self.former: list[Member] = []
         """Members whose ranks other members have now."""
@@ -130,7 +128,6 @@ class Crew:
         self.settle([ask for ask in leaving if not ask.member.unanswered], within_s=within_s)
         # A member in doubt has nothing to export yet, and perhaps never will.
         self.settle(within_s=limits.stop_timeout_s)
-        self._deaths.note([*self.former, *(post.member for post in self.posts)])
         self._raise_missed()
 
     # Called by windows and the fleet
@@ -241,6 +238,8 @@ class Crew:
         except ray.exceptions.RayActorError as exc:
             words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
+                if not (member.died or member.is_cut):
+                    self.session.write("problem", reason=f"{member.target}: {words}")
                 member.died = f"the actor is gone: {words}"
             if ask.what != "close":
                 self.miss(member, ask.window, ask.what, words)

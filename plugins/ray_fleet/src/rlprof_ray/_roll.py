@@ -13,7 +13,6 @@ from rlprof.types import DRIVER, Target
 from rlprof_ray._attach import listed
 from rlprof_ray._clocks import measure
 from rlprof_ray._crew import Crew, Post
-from rlprof_ray._deaths import Deaths
 from rlprof_ray._history import History
 from rlprof_ray._member import Member, id_of, is_ordered
 from rlprof_ray._messages import Hello
@@ -42,7 +41,6 @@ class Roll:
         self._uses = uses
         self._crews: dict[str, tuple[Crew, Track]] = {}
         self._members: dict[str, Member] = {}
-        self._deaths = Deaths(session)
         self._history: History | None = None
         self._has_attached = False
         self.names_calls = False
@@ -174,12 +172,11 @@ class Roll:
         schedule = self._config.schedule(role)
         if has_spans_only:  # its members hear of whole steps
             schedule = Schedule(self._config.steps, "continuous")
-        crew = Crew(role, session, self._deaths)
+        crew = Crew(role, session)
         track = session.lead(
             Target(role, 0, world), schedule, self._uses.get(role, ()), crew,
             needs_tools=not has_spans_only,
         )  # fmt: skip
-        self._deaths.track = track
         session.watchers.append(lambda: crew.expect(track.waiting))
         return crew, track
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
 
 _MOST = 16 << 20
 """Bytes of one line; far more than rlprof writes, and no harm to any memory."""
-_TAIL = 1 << 16
-"""Bytes at the end of a file that are read for its last lines."""
 
 
 def read_lines(file: Path, problems: list[str], mark: bytes = b"") -> Iterator[dict[str, Any]]:
@@ -52,18 +48,3 @@ def read_lines(file: Path, problems: list[str], mark: bytes = b"") -> Iterator[d
         if count:
             lines = "line" if count == 1 else "lines"
             problems.append(f"{file.parent.name}/{file.name}: {count} {what} {lines} skipped")
-
-
-def last_lines(file: Path) -> Iterator[dict[str, Any]]:
-    """Read the records at the end of *file*, in order; skip other lines."""
-    try:
-        with open_regular(file) as stream:
-            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL))
-            lines = stream.read(_TAIL).splitlines()
-    except OSError:
-        return
-    for line in lines:
-        with suppress(ValueError, RecursionError):  # cut
-            record = json.loads(line)
-            if isinstance(record, dict):
-                yield record

@@ -16,9 +16,7 @@ from rlprof.rundir import Here, is_alive, known
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run._capture import TRIED, CaptureBuilder
 from rlprof_run._clock import unbroken
-from rlprof_run._deaths import Death
 from rlprof_run._fields import seconds_of, target_of, window_of
-from rlprof_run._missed import Missed
 from rlprof_run._offsets import Offset
 from rlprof_run._on_nodes import Collected
 from rlprof_run._place import Place
@@ -32,6 +30,22 @@ if TYPE_CHECKING:
 _HEARTBEAT_S = 60
 """A process of another host is taken for dead if it has not written for this long; it writes a
 clock every ten seconds."""
+
+
+@attrs.frozen
+class Missed:
+    """A note of another process about a capture that should exist."""
+
+    target: Target
+    window: Window
+    tool: str
+    note: str
+    mono: int
+    request: str = ""
+    is_fault: bool = True
+    """Whether a capture should exist if there is none."""
+    late: Mapping[str, Any] = attrs.field(factory=dict)
+    """Fields of the capture that say how late it was."""
 
 
 class ManifestReader:
@@ -48,7 +62,6 @@ class ManifestReader:
         self._requests: dict[tuple[Target | None, str], dict[str, Any]] = {}
         self.skipped: list[Skipped] = []
         self.missed: list[Missed] = []
-        self.deaths: list[Death] = []
         self.offsets: list[Offset] = []
         self.elsewhere: list[Place] = []
         self.wrote_elsewhere: list[Target] = []
@@ -261,9 +274,6 @@ class ManifestReader:
         if target is not None:
             request, mono = str(line.get("request") or ""), int(line["mono"])
             self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
-
-    def _on_died(self, line: dict[str, Any]) -> None:
-        self.deaths.append(Death.of_line(line))
 
     def _on_elsewhere(self, line: dict[str, Any]) -> None:
         self.elsewhere.append(Place.of_line(line))

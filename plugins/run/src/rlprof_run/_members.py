@@ -11,8 +11,7 @@ from rlprof_run._run import CaptureResult
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_run._manifest import ManifestReader
-    from rlprof_run._missed import Missed
+    from rlprof_run._manifest import ManifestReader, Missed
 
 
 def with_missed(

@@ -20,7 +20,6 @@ from rlprof.errors import RunError, one_line, shown
 from rlprof.rundir import SALVAGED, read_regular
 from rlprof.types import Target
 from rlprof_run._clock import clock_at, unbroken
-from rlprof_run._deaths import with_deaths
 from rlprof_run._files import files, odd
 from rlprof_run._lines import read_lines
 from rlprof_run._lost import lost_spans
@@ -152,7 +151,7 @@ def read(path: str | Path) -> Run:
         problems += reader.problems(process)
     for name in ("spans", "counters"):  # read where they are asked for
         files(path / name, ".jsonl", problems)
-    processes, captures = _with_others_lines(processes, captures, readers.values(), problems)
+    processes, captures = _with_others_lines(processes, captures, readers.values())
     attached = tuple(one for reader in readers.values() for one in reader.attached.values())
     for capture in captures:
         for artifact in capture.artifacts:
@@ -217,19 +216,14 @@ def _release(version: str) -> list[int]:
 
 
 def _with_others_lines(
-    processes: list[Process],
-    captures: list[CaptureResult],
-    readers: Collection[ManifestReader],
-    problems: list[str],
+    processes: list[Process], captures: list[CaptureResult], readers: Collection[ManifestReader]
 ) -> tuple[list[Process], list[CaptureResult]]:
-    """Add what a fleet's driver knows about its members: their clocks, failures and deaths.
+    """Add what a fleet's driver knows about its members: their clocks, and their failures.
 
     The times of captures are wall-clock times then.
     """
     offsets = [offset for reader in readers for offset in reader.offsets]
     processes, captures = aligned(processes, captures, offsets)
-    deaths = [death for reader in readers for death in reader.deaths]
-    processes = with_deaths(processes, deaths, problems)
     clocks = {process.name: unbroken(process.clocks)[0] for process in processes}
     all_captures = with_missed(captures, readers)
     return processes, [_placed(one, clocks.get(one.process)) for one in all_captures]

@@ -46,8 +46,6 @@ class Process:
     """The largest possible error of `offset_ns`, in ns; None: this clock was not measured."""
     devices: tuple[str, ...] = ()
     """The devices that its launcher gave it, `node-a/cuda:0`; empty: unknown."""
-    died_in: int | None = None
-    """The step in which it died, if the driver of its fleet knows it."""
 
 
 @attrs.frozen
