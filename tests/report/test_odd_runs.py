@@ -276,7 +276,7 @@ def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
 
     analysis = analyse(rlprof.read(path))
 
-    assert (analysis.state, analysis.clean.left_out["unfinished"]) == ("died", (4, 5, 6))
+    assert (analysis.state, analysis.clean.left_out["unfinished"]) == ("ended", (4, 5, 6))
     assert analysis.verdict.startswith("A step takes ")
 
 

@@ -53,6 +53,6 @@ def _here() -> tuple[str, Sequence[tuple[str, str]]]:
     if not run.processes:
         words = "is empty: it has just begun, or died at once"
         return f"The latest run, {run.path}, {words}.", _OVER[1:2]
-    if any(process.state == "died" for process in run.processes):
+    if run.state == "died":
         return f"The latest run, {run.path}, died.", _DIED
     return f"The latest run, {run.path}, has ended.", _OVER

@@ -244,7 +244,6 @@ def _counted(timeline: Timeline, step: int | None) -> set[int]:
 
 def _known(run: Run) -> dict[str, Any]:
     """Return the part of an analysis that every run has."""
-    is_dead = any(process.state == "died" for process in run.processes)
     captures = tuple(
         {
             "window": one.window.id,
@@ -261,9 +260,8 @@ def _known(run: Run) -> dict[str, Any]:
         for one in run.captures
     )
     return {
-        "run": str(run.path), "run_id": run.run_id,
-        "state": "running" if run.is_running else "died" if is_dead else "ended",
-        "captures": captures, "clocks": in_words(run), "definitions": DEFINITIONS,
+        "run": str(run.path), "run_id": run.run_id, "state": run.state, "captures": captures,
+        "clocks": in_words(run), "definitions": DEFINITIONS,
     }  # fmt: skip
 
 

@@ -151,7 +151,7 @@ class Analysis:
     """Path of the run folder."""
     run_id: str
     state: str
-    """`ended`, `running`, `died`."""
+    """`ended`, `running`, `died` or `empty`."""
     epoch_ns: int
     """Epoch ns of second 0 of every `_s`."""
     leader: str
