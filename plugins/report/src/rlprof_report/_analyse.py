@@ -32,7 +32,6 @@ from rlprof_report._findings import (
     notes_of,
     silent_of,
     with_lost,
-    with_traces,
 )  # fmt: skip
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
@@ -140,9 +139,7 @@ def analyse(
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     analysis = conclude(analysis, run, facts, silent, lost, step=step)
     analysis = _with_devices(analysis, run, most_json_bytes, rules)
-    met = tuple(met_of(analysis, run, step=step))
-    verdict = with_traces(analysis.verdict, met)
-    return attrs.evolve(analysis, verdict=verdict, notes=(*analysis.notes, *met))
+    return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
 
 
 def _steps(

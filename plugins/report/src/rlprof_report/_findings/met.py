@@ -10,7 +10,7 @@ from rlprof_report._findings.words import command_of, step_ahead
 from rlprof_report._plain import listed, secs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from rlprof import Run
     from rlprof_report.values import Analysis, Finding, PhaseSummary
@@ -19,9 +19,6 @@ _ALIKE = 0.05
 """Ranks whose times differ by a smaller share may wait for one another."""
 _LARGE = 0.2
 """Phases of a smaller share are not worth a note."""
-PERHAPS = ", so one may hold up the others."
-"""The end of a verdict about the ranks of a phase."""
-_TRACES, _LAST = " In the traces of ", " comes last: "
 
 
 def met_in(analysis: Analysis, phase: PhaseSummary, *, perhaps: bool = False) -> str:
@@ -59,16 +56,6 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
         )
 
 
-def with_traces(verdict: str, notes: Iterable[str]) -> str:
-    """Name in *verdict* the rank that comes last to its phase, if a note says which one does."""
-    for note in notes:
-        phase = note.partition(" end ")[2].partition(" together")[0]
-        _, _, late = note.partition(_TRACES)
-        if _LAST in late and f"The longest phase is {phase} (" in verdict:
-            return verdict.replace(PERHAPS, f".{_TRACES}{late}")
-    return verdict
-
-
 def _names(finding: Finding, role: str, least: float) -> bool:
     """Whether *finding* names the late rank of *role* in at least this many steps."""
     if finding.cause == "device":
@@ -93,7 +80,7 @@ def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> s
             late[one.rank] += one.late_s
     last = max(late, key=lambda rank: late[rank], default=0)
     if late and late[last] >= _ALIKE * phase.median_s * len(windows):
-        late_rank = f"rank {last}{_LAST}others wait up to {secs(late[last])} for it"
-        return f"{_TRACES}{listed(windows)}, {late_rank}."
+        late_rank = f"rank {last} comes last: others wait up to {secs(late[last])} for it"
+        return f" In the traces of {listed(windows)}, {late_rank}."
     why = "no rank comes late to collectives" if late else "they hold no shared collective"
     return f" Nor do the traces of {listed(windows)}: {why}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.lost import named
-from rlprof_report._findings.met import PERHAPS, met_in
+from rlprof_report._findings.met import met_in
 from rlprof_report._findings.words import numbered
 from rlprof_report._plain import secs
 
@@ -75,8 +75,8 @@ def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
     role = met_in(analysis, longest, perhaps=True)
     if role:
         return (
-            f"The longest phase is {longest.name} ({share}); ranks of {role} end it together"
-            f"{PERHAPS}"
+            f"The longest phase is {longest.name} ({share}); ranks of {role} end it together, so "
+            "one may hold up the others."
         )
     what = _look_into(analysis, longest.name, has_tool=has_tool)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
