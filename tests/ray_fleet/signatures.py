@@ -60,6 +60,7 @@ def described(sources: Mapping[str, str]) -> Json:
         "global_worker": bool(
             re.search(r"^global_worker\b", sources[homes["worker"]], re.MULTILINE)
         ),
+        "find_gcs_addresses": "\ndef find_gcs_addresses():" in sources["ray/_private/services.py"],
         "messages": [
             name for name in ("core_worker_pb2", "gcs_pb2")
             if f"ray/core/generated/{name}.py" in sources

@@ -85,13 +85,9 @@ class Roll:
         self.read_clocks()
 
     def report_nobody(self) -> None:
-        """Report that no actor was attached, if nobody else writes to the run, either."""
+        """Report that no actor was attached, if the driver records nothing of its own, either."""
         is_due = any(map(self._config.records, self._config.roles))
-        if (
-            is_due
-            and not self._has_attached
-            and len(list(self.session.manifest.parent.iterdir())) < 2
-        ):
+        if is_due and not self._has_attached and len(self.session.tracks) == 1:
             reason = "no actor was attached: call fleet.attach(ROLE=actors) before the first step"
             self.session.write("problem", reason=reason)
             self.session.log(reason, logging.WARNING)
