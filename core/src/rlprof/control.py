@@ -6,6 +6,18 @@ from rlprof.distributions import load
 
 load("rlprof_live.control", asked="control")
 
-from rlprof_live.control import Request, as_config, asker, check, new_id, read, waiting, write  # noqa: E402
+from rlprof_live.control import (  # noqa: E402
+    Request,
+    as_config,
+    asker,
+    cancel,
+    check,
+    new_id,
+    read,
+    waiting,
+    write,
+)  # fmt: skip
 
-__all__ = ["Request", "as_config", "asker", "check", "new_id", "read", "waiting", "write"]
+__all__ = [
+    "Request", "as_config", "asker", "cancel", "check", "new_id", "read", "waiting", "write",
+]  # fmt: skip
