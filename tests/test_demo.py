@@ -181,7 +181,7 @@ def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
 
     found = analyse(run)
 
-    assert found.findings[0].cause == "tool"
+    assert "tool" in {finding.cause for finding in found.findings}
     left_out = {step for steps in found.clean.left_out.values() for step in steps}
     assert {2, 4} <= left_out
     assert len(found.clean.steps) >= STEPS // 2
