@@ -138,6 +138,11 @@ def test_verbose_shows_where_an_error_was_raised(shell, tmp_path):
     assert before == after
 
 
+def test_the_version_is_that_of_the_distribution(shell):
+    """What a bug report begins with."""
+    assert shell("--version") == (0, f"rlprof {CORE}\n", "")
+
+
 @pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error():
     """`rlprof plugins | head -1` ends quietly."""
@@ -347,8 +352,7 @@ def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monke
 
 
 def test_plugins_where_there_are_none(shell, monkeypatch):
-    """An empty environment is told what to install; that is no failure. It has a version."""
-    assert shell("--version") == (0, f"rlprof {CORE}\n", "")
+    """An empty environment is told what to install; that is no failure."""
     monkeypatch.setattr("rlprof_cli.plugins.offers", list)
 
     code, out, _ = shell("plugins")

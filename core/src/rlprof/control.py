@@ -16,7 +16,7 @@ from rlprof_live.control import (  # noqa: E402
     read,
     waiting,
     write,
-)  # fmt: skip
+)
 
 __all__ = [
     "Request", "as_config", "asker", "cancel", "check", "new_id", "read", "waiting", "write",

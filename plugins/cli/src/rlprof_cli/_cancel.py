@@ -1,4 +1,4 @@
-"""`rlprof capture --cancel`: take requests back that nobody has begun yet."""
+"""`rlprof capture --cancel`: take back requests that no target has begun."""
 
 from __future__ import annotations
 

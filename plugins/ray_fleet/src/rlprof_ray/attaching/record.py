@@ -63,7 +63,7 @@ def record(
             for step in fleet.steps(_numbers(edges, count, timeout_s, report)):
                 doing = "recording" if config["tool"] else "watching"
                 gone, before = fleet.gone, gone
-                for name, why in set(gone) - set(before):
+                for name, why in (one for one in gone if one not in before):
                     report(f"{name}: {why}; the others go on")
                 left = len(found) - len(gone)
                 report(f"step {step}: {doing} {left} actor{'s' if left != 1 else ''}")

@@ -119,7 +119,7 @@ def overlaps_of(pieces: Sequence[Piece]) -> tuple[Overlap, ...]:
 
 
 def wraps_of(recorded: Recorded, timeline: Timeline, steps: Sequence[Step]) -> Iterator[str]:
-    """Note that one phase takes all of most steps, so that the phases inside it are left out."""
+    """Note a phase that takes all of most steps, and so hides the phases inside it."""
     wraps = Counter(
         one.phases[0].name
         for one in steps
