@@ -53,11 +53,11 @@ def operators(count: int) -> Callable[[], None]:
     return work
 
 
-def bare(work: Callable[[], None], file: Path) -> tuple[float, float]:
+def bare(work: Callable[[], None], file: Path, activities: list[Any]) -> tuple[float, float]:
     """Record *work* with bare torch.profiler; return CPU seconds, and wall seconds after it."""
     cpu = time.process_time()
     config: Any = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
-    profile = torch.profiler.profile(activities=ACTIVITIES, experimental_config=config)
+    profile = torch.profiler.profile(activities=activities, experimental_config=config)
     profile.start()
     work()
     began = time.perf_counter()
@@ -77,7 +77,15 @@ def ours(work: Callable[[], None], prof: Any) -> tuple[float, float]:
     return time.process_time() - cpu, time.perf_counter() - began
 
 
-def compare(name: str, work: Callable[[], None], pairs: int, cpu: float, wait: float) -> bool:
+def compare(
+    name: str,
+    work: Callable[[], None],
+    pairs: int,
+    *,
+    cpu: float,
+    wait: float,
+    activities: list[Any] = ACTIVITIES,
+) -> bool:
     """Run *pairs* of both in turn and print the ratios."""
     with tempfile.TemporaryDirectory() as folder:
         config = {
@@ -86,7 +94,7 @@ def compare(name: str, work: Callable[[], None], pairs: int, cpu: float, wait: f
             "tool": "torch",
             "steps": {"every": 1},
             "roles": {"actor": {}},
-            "tools": {"torch": {"contents": ["cpu"]}},
+            "tools": {"torch": {"contents": [one.name.lower() for one in activities]}},
         }
         costs = []
         prof: Any = rlprof.open(config)
@@ -95,7 +103,7 @@ def compare(name: str, work: Callable[[], None], pairs: int, cpu: float, wait: f
                 prof.step(step)
                 # Before each, or one pays for the other's garbage.
                 gc.collect()
-                one = bare(work, Path(folder) / "bare.json")
+                one = bare(work, Path(folder) / "bare.json", activities)
                 gc.collect()
                 two = ours(work, prof)
                 if step:  # the first pair warms up
