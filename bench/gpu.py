@@ -1,10 +1,14 @@
 """Recording on an NVIDIA GPU: what it costs, whether it changes training, whether figures are true.
 
-`python bench/gpu.py [costs] [same] [truths] [memory] [nsys]`, all but the last by default, with a
-torch that sees a GPU; `nsys` takes the program that RLPROF_BENCH_NSYS names.
-`costs` records the training of a small transformer with the tool `torch` and with bare
-torch.profiler, in turn; `same` compares the weights with those of a training that was not recorded;
-`truths` and `nsys` compare the report's figures with CUDA's own events and torch's own counters.
+`python bench/gpu.py [PART ...]` with a torch that sees a GPU; all parts but `nsys` by default:
+
+- `costs`: the training of a small transformer, by the tool `torch` and by bare torch.profiler.
+- `same`: its weights, recorded and not.
+- `truths`: the report's figures, CUDA's own events and torch's own counters.
+- `planted`: what `rlprof why` says of a host that is too slow, and what a CUDA graph gains.
+- `memory`: the tool `torch_memory`.
+- `nsys`: the same as `truths`, by the program that RLPROF_BENCH_NSYS names.
+
 RLPROF_BENCH_DIR keeps the runs.
 """
 
@@ -18,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +31,13 @@ from _measure import machine, ratio, verdict
 from recording import compare
 
 import rlprof
+from rlprof_report import analyse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+PARTS = ["costs", "same", "truths", "planted", "memory"]
 WIDTH, LAYERS, LENGTH, BATCH = (1024, 12, 512, 16) if DEVICE == "cuda" else (64, 2, 32, 2)
 
 
@@ -81,12 +88,13 @@ def costs(folder: Path) -> list[bool]:
     with prof:
         for step in range(31):
             prof.step(step)
-            began = time.perf_counter()
-            work()
-            between = time.perf_counter()
-            with prof.phase("update_actor"):
-                work()
-            pairs.append((time.perf_counter() - between, between - began))
+            pair = [0.0, 0.0]
+            for is_plain in (True, False) if step % 2 else (False, True):  # the first is colder
+                began = time.perf_counter()
+                with nullcontext() if is_plain else prof.phase("update_actor"):
+                    work()
+                pair[is_plain] = time.perf_counter() - began
+            pairs.append(pair)
     ours, plain = zip(*pairs[1:], strict=True)
     print(f"  a step takes {statistics.median(plain) * 1e3:.1f} ms")
     return [both, verdict("a step outside of windows, over one without rlprof",
@@ -142,8 +150,9 @@ def nsys(folder: Path) -> list[bool]:
         "tools": {"nsys": {"trace": ["nvtx", "cuda"], "nsys": os.environ["RLPROF_BENCH_NSYS"]}},
     }  # fmt: skip
     launch = rlprof.launch(config, role="actor", rank=0)
-    program = [sys.executable, __file__, "--under-nsys", str(folder / "took.json")]
     folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    program = [sys.executable, __file__, "--under-nsys", str(folder)]
     subprocess.run([*launch.argv_prefix, *program], env=os.environ | launch.env, check=True)
     (run_dir,) = (one for one in folder.iterdir() if one.is_dir())
     for one in rlprof.read(run_dir).captures[-2:]:
@@ -207,8 +216,6 @@ def record(prof: Any) -> dict[str, float]:
 
 def judge(run_dir: Path, took: dict[str, float], tool: str) -> list[bool]:
     """Compare what the report says of the last step with what was measured."""
-    from rlprof_report import analyse
-
     print(f"  {run_dir}")
     run = rlprof.read(run_dir)
     states = {(one.state, one.notes) for one in run.captures}
@@ -256,6 +263,47 @@ def judge(run_dir: Path, took: dict[str, float], tool: str) -> list[bool]:
     ]  # fmt: skip
 
 
+def planted(folder: Path) -> list[bool]:
+    """A host that launches 3,000 small kernels one by one, and a CUDA graph that holds them."""
+    x = torch.randn(8192, 8192, device=DEVICE, dtype=torch.bfloat16)
+    small = torch.randn(64, 64, device=DEVICE)
+
+    def kernels() -> None:
+        y = small
+        for _ in range(3000):
+            y = y + small
+
+    kernels()
+    sync()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        kernels()
+    found = []
+    for launch in (kernels, graph.replay):
+        prof = opened(folder, steps=[8])
+        with prof:
+            for step in range(80):
+                prof.step(step)
+                with prof.phase("update_actor"):
+                    launch()
+                    for _ in range(20):
+                        x @ x
+                    sync()
+        found.append(analyse(rlprof.read(prof.run_dir)))
+    slow, fast = found
+    print(f"  {slow.verdict}")
+    print(f"  {fast.verdict}")
+    assert slow.clean.median_s
+    assert fast.clean.median_s
+    gain, bound = slow.clean.median_s - fast.clean.median_s, slow.findings[0].bound_s
+    print(f"  gain {gain * 1e3:.2f} ms, bound {bound * 1e3:.2f} ms")
+    return [
+        verdict("bound of the first finding, over the gain of a graph", bound / gain, 2, ""),
+        verdict("gain of a graph, over the bound", gain / bound, 1, ""),
+        verdict("findings with the graph", len(fast.findings), 0, ""),
+    ]
+
+
 def memory(folder: Path) -> list[bool]:
     """The tool `torch_memory`, beside a step without it."""
     _, work = training()
@@ -281,11 +329,15 @@ def memory(folder: Path) -> list[bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["costs", "same", "truths", "memory"])
-    parser.add_argument("--under-nsys", type=Path, metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "parts", nargs="*", default=["costs", "same", "truths", "planted", "memory"]
+    )
+    parser.add_argument("--under-nsys", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.under_nsys:
-        args.under_nsys.write_text(json.dumps(record(rlprof.open(role="actor", rank=0))))
+        config = json.loads((args.under_nsys / "config.json").read_text())
+        took = record(rlprof.open(config, role="actor", rank=0))
+        (args.under_nsys / "took.json").write_text(json.dumps(took))
         return 0
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # for `same`
     device = torch.cuda.get_device_name() if DEVICE == "cuda" else "no GPU"

@@ -15,14 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-from _measure import machine, verdict
-
-from examples.ray_rl.tiny_model import QUIET, build
-
-os.environ |= {**QUIET, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-
 import torch
+from _measure import machine, verdict
 from datasets import Dataset
 from transformers import AutoConfig, AutoModelForCausalLM, PrinterCallback
 from trl import GRPOConfig, GRPOTrainer
@@ -30,6 +24,7 @@ from trl import GRPOConfig, GRPOTrainer
 import rlprof
 from rlprof_trl import RlprofCallback
 
+TINY_MODEL = Path(__file__).parent.parent / "examples/ray_rl/tiny_model.py"
 IS_GPU = torch.cuda.is_available()
 LARGE = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 12,
          "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 64}  # fmt: skip
@@ -71,7 +66,9 @@ def main() -> int:
     device = torch.cuda.get_device_name() if IS_GPU else "no GPU"
     print(f"grpo: {device}; {machine()}, torch {torch.__version__}")
     torch.use_deterministic_algorithms(True, warn_only=True)
-    model = build(f"{args.folder}/model")
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    model = f"{args.folder}/model"
+    subprocess.run([sys.executable, str(TINY_MODEL), model], check=True)
     config = AutoConfig.from_pretrained(model)
     torch.manual_seed(0)
     AutoModelForCausalLM.from_config(
@@ -83,6 +80,7 @@ def main() -> int:
     bare = train(args.folder, model, args.steps, [])
     callback = RlprofCallback(profile)
     ours = train(args.folder, model, args.steps, [callback])
+    assert callback.prof.run_dir
     run = rlprof.read(callback.prof.run_dir)
     print(f"  {args.steps} steps: {bare[1]:.1f} s bare, {ours[1]:.1f} s with step 4 recorded")
     print(f"  {len(bare[0])} lines, {sum(map(len, bare[0]))} numbers")

@@ -67,7 +67,9 @@ def analyse(
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
     if timeline is None or not len(timeline):
-        return _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
+        analysis = _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
+        found = () if analysis.device is None else device_findings(analysis.device)
+        return attrs.evolve(analysis, findings=found)
     epoch = int(timeline.starts[0])
     recordings = list(recordings_of(run, epoch))
     touched = touched_of(recordings, recorded, timeline)
@@ -137,8 +139,8 @@ def analyse(
     ]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
-    analysis = conclude(analysis, run, facts, silent, lost, step=step)
     analysis = _with_devices(analysis, run, most_json_bytes, rules)
+    analysis = conclude(analysis, run, facts, silent, lost, step=step)
     return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
 
 
@@ -218,15 +220,13 @@ def _steps(
 def _with_devices(
     analysis: Analysis, run: Run, most_json_bytes: int | None, rules: Rules
 ) -> Analysis:
-    """Add the figures of traces. Their findings follow those of the steps; the verdict stays."""
+    """Add the figures of traces."""
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
         note = f"{size / 1e6:,.0f} MB of traces were not read; the report reads them: "
         note += f"rlprof export {argument(run.path)} --to report"
         return attrs.evolve(analysis, notes=(*analysis.notes, note))
-    device = device_of(run, rules)
-    found = () if device is None else device_findings(device)
-    return attrs.evolve(analysis, device=device, findings=(*analysis.findings, *found))
+    return attrs.evolve(analysis, device=device_of(run, rules))
 
 
 def _counted(timeline: Timeline, step: int | None) -> set[int]:

@@ -17,7 +17,7 @@ from rlprof import Artifact, CaptureError, Ready, hookimpl
 from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
 from rlprof_torch._options import TorchOptions, lighter_torch
-from rlprof_torch._recording import NOTES, TorchRecording, has_xpu
+from rlprof_torch._recording import NOTES, TorchRecording, has_xpu, ignore_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +77,7 @@ class Torch:
         # is missing from a trace, so silence costs nothing.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         guard_forks()
+        ignore_warnings()
         busy = torch.autograd.profiler._is_profiler_enabled
         runs_on = self._runs_on()
         if runs_on == "process" and not busy:
@@ -144,7 +145,7 @@ class Torch:
         if found.dropped:
             remarks.append(f"{found.dropped} events that were no JSON could not be kept")
         if not found.device_events and notes.get("applied", {}).get("device"):
-            remarks.append(f"no event of {notes['applied']['device']}, which was asked for")
+            remarks.append(f"the trace has no event of {notes['applied']['device']}")
         return Artifact(
             path=name,
             kind="trace",

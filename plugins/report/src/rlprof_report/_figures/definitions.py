@@ -105,8 +105,10 @@ DEFINITIONS = (
     ),
     Definition(
         17, "why devices idle", "traces",
-        "The gap before kernel k: until its launch call began, the host had not launched it; after "
-        "that it waited for other work. Gaps below 10 us are short.", _WINDOW,
+        "The gap before kernel k: if its launch call began in the gap, the host is the cause until "
+        "10 us after that. The rest, the kernel waited for other work. Other gaps below 10 us are "
+        "short.",
+        _WINDOW,
     ),
     Definition(
         18, "late ranks in collectives", "traces",

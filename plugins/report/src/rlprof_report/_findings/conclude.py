@@ -18,6 +18,7 @@ from rlprof_report._findings.odd import odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
+from rlprof_report.device import device_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,12 +48,15 @@ def conclude(
     leads_fleet = run.processes[leader].target.role == DRIVER
     context = Context(run.processes, leader, leads_fleet, silent, is_guest=run.is_guest)
     notes = list(analysis.notes)
+    devices = () if analysis.device is None else device_findings(analysis.device, analysis)
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)
+        findings += devices
     else:
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
         odd, next_ = odd_lengths(analysis, has_findings=bool(findings))
+        findings = _by_size(findings, devices, clean)
         answer = verdict.of_run(
             analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run)
         )
@@ -65,6 +69,16 @@ def conclude(
         verdict=verdict.with_lost(verdict.with_silent(answer, silent), lost),
         notes=(*notes, *unknown_of(analysis, is_whole=not lost)),
     )
+
+
+def _by_size(findings: Sequence[Finding], devices: Sequence[Finding], clean: int) -> list[Finding]:
+    """Put those of *devices* where the seconds of all steps say; the others keep their order."""
+    left, both = list(devices), []
+    for one in findings:
+        while left and left[0].seconds > one.seconds * len(one.steps) / max(1, clean):
+            both.append(left.pop(0))
+        both.append(one)
+    return both + left
 
 
 def _of_run(analysis: Analysis, facts: Sequence[Facts], context: Context) -> list[Weighed]:

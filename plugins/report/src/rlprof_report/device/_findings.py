@@ -5,39 +5,62 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import attrs
+
+from rlprof_report._plain import listed
 from rlprof_report.values import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlprof_report.device.values import CaptureDevice, Device, LateRank
+    from rlprof_report.values import Analysis
 
 _EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
-"""The least shares of a window for a finding."""
+"""The least shares of the recorded phases for a finding."""
 _LATE = 0.05
 """The least share of a window that the others wait for one rank."""
+_SMALL = 0.05
+"""Of a finding: phases with a smaller share of it are not named."""
 _VOTES = 0.5
 """The least share of the collectives to which the rank came last."""
 
 
-def device_findings(device: Device) -> tuple[Finding, ...]:
-    """Return the findings in the traces of a run's windows, the largest share first.
+def device_findings(device: Device, analysis: Analysis | None = None) -> tuple[Finding, ...]:
+    """Return the findings in the traces of a run's windows, the largest first.
 
-    Seconds and shares are those of the windows with traces, not of a step.
+    With *analysis*, seconds are those of its median clean step: recording slows the host down, and
+    what the device does takes as long without it. Else they are those of a recorded step.
     """
-    found = [*_of_roles(device), *_of_ranks(device)]
-    return tuple(sorted(found, key=lambda finding: -finding.share))
+    usual = _Usual({}, None, ())
+    if analysis is not None and analysis.clean.median_s:
+        phases = {one.name: one.median_s for one in analysis.phases}
+        usual = _Usual(phases, analysis.clean.median_s, analysis.clean.steps)
+    found = [*_of_roles(device, usual), *_of_ranks(device, usual)]
+    return tuple(sorted(found, key=lambda finding: -finding.seconds))
 
 
-def _of_roles(device: Device) -> Iterator[Finding]:
+@attrs.frozen
+class _Usual:
+    """Seconds of clean steps."""
+
+    phases: Mapping[str, float]
+    step_s: float | None
+    steps: tuple[int, ...]
+
+    def of(self, phase: str) -> float | None:
+        """Return the seconds of *phase*; empty is the whole step, and None is unknown."""
+        return self.phases.get(phase) if phase else self.step_s
+
+
+def _of_roles(device: Device, usual: _Usual) -> Iterator[Finding]:
     for role in device.roles:
         ones = [one for one in device.captures if one.role == role.role and one.temporal]
         if role.temporal is None or role.idle is None or not role.temporal.window_s:
             continue
-        window_s = role.temporal.window_s
         longest = next((one.name for one in role.kernels if one.kind == "communication"), "")
         operator = role.operators[0].name if role.operators else ""
-        for seconds, least, of, title, more in (
+        for recorded_s, least, of, title, more in (
             (
                 role.temporal.exposed_communication_s, _EXPOSED, _exposed,
                 "exposed communication, with no compute meanwhile, takes", f", most in {longest}",
@@ -48,22 +71,45 @@ def _of_roles(device: Device) -> Iterator[Finding]:
                 f"; the host spends the most time in {operator}" if operator else "",
             ),
         ):  # fmt: skip
-            if seconds / window_s < least:
+            seconds, of_s, phases = _of_a_step(ones, of, usual)
+            if not of_s or seconds / of_s < least:
                 continue
-            worst = max(ones, key=of)
+            worst, traces = max(ones, key=of), f"{len(ones)} trace{'s' * (len(ones) != 1)}"
             yield _finding(
-                f"{role.role}: {title} {seconds / window_s:.0%} of the recorded windows.",
+                f"{role.role}: {title} {seconds / of_s:.0%} of {listed(phases)}.",
                 (
-                    f"{seconds:.3f} of {window_s:.3f} s in {len(ones)} traces{more}.",
+                    f"{recorded_s:.3f} of {role.temporal.window_s:.3f} s in {traces}{more}.",
                     f"{worst.target} in {worst.window} has the most: {of(worst):.3f} s.",
                 ),
-                seconds / len(ones),
-                seconds / window_s,
+                (seconds, of_s),
                 worst,
+                usual,
             )
 
 
-def _of_ranks(device: Device) -> Iterator[Finding]:
+def _of_a_step(
+    ones: Sequence[CaptureDevice], of: Callable[[CaptureDevice], float], usual: _Usual
+) -> tuple[float, float, list[str]]:
+    """Return the seconds in a step of one rank, those of its phases, and the names of most."""
+    by_phase: defaultdict[str, list[CaptureDevice]] = defaultdict(list)
+    for one in ones:
+        by_phase[_phase_of(one)].append(one)
+    of_s, parts = 0.0, dict[str, float]()
+    for phase, own in by_phase.items():
+        count = len({(one.target, _step_of(one)) for one in own})
+        bad_s = sum(map(of, own)) / count
+        span_s = sum(one.temporal.window_s for one in own if one.temporal) / count
+        clean_s = usual.of(phase)
+        if clean_s is not None:
+            bad_s, span_s = min(bad_s, max(0.0, clean_s - (span_s - bad_s))), clean_s
+        of_s += span_s
+        parts[phase or "the step"] = bad_s
+    seconds = sum(parts.values())
+    named = sorted((one for one in parts if parts[one] > _SMALL * seconds), key=parts.__getitem__)
+    return seconds, of_s, named[::-1]
+
+
+def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
     """Name the rank that comes last to most collectives in every window of its role."""
     windows: defaultdict[str, defaultdict[str, list[LateRank]]] = defaultdict(
         lambda: defaultdict(list)
@@ -82,16 +128,27 @@ def _of_ranks(device: Device) -> Iterator[Finding]:
         if not mine or not span_s or sum(waits) / span_s < _LATE:
             continue
         votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
+        steps = len({_step_of(one) for one in mine})
         yield _finding(
             f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (
                 f"It was last in {votes} of {count} collectives, in {len(last)} windows.",
                 f"The others wait {sum(waits):.3f} s longer in collectives than it does.",
             ),
-            sum(waits) / len(last),
-            sum(waits) / span_s,
+            (sum(waits) / steps, span_s / steps),
             mine[0],
+            usual,
         )
+
+
+def _phase_of(one: CaptureDevice) -> str:
+    """`7/update_actor.1` is the second `update_actor` of its step."""
+    name, _, number = one.window.partition("/")[2].rpartition(".")
+    return name if number.isdecimal() else one.window.partition("/")[2]
+
+
+def _step_of(one: CaptureDevice) -> str:
+    return one.window.partition("/")[0]
 
 
 def _is_late(one: LateRank) -> bool:
@@ -112,9 +169,14 @@ def _launch_bound(one: CaptureDevice) -> float:
 
 
 def _finding(
-    title: str, evidence: tuple[str, ...], seconds: float, share: float, worst: CaptureDevice
+    title: str,
+    evidence: tuple[str, ...],
+    seconds_of: tuple[float, float],
+    worst: CaptureDevice,
+    usual: _Usual,
 ) -> Finding:
-    first = worst.window.partition("/")[0].partition("-")[0]
+    seconds, of_s = seconds_of
+    first = _step_of(worst).partition("-")[0]
     step = int(first) if first.isdecimal() else None
     return Finding(
         cause="device",
@@ -122,8 +184,8 @@ def _finding(
         evidence=evidence,
         seconds=seconds,
         bound_s=seconds,
-        share=share,
-        steps=() if step is None else (step,),
+        share=seconds / (usual.step_s or of_s),
+        steps=usual.steps or (() if step is None else (step,)),
         where=(worst.target, worst.window, worst.file),
-        step=step,
+        step=None if usual.steps else step,
     )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rlprof_report.device._kinds import Chosen
 
 _SHORT_NS = 10_000
-"""Shorter gaps are the time that a device needs between two kernels."""
+"""What a device may need between two kernels, and from a launch to its kernel: 2 and 8 us on an
+H200 with eager PyTorch."""
 
 
 def temporal_of(found: Chosen) -> Temporal:
@@ -50,9 +51,11 @@ def idle_of(found: Chosen) -> Idle:
     at = order[np.searchsorted(found.starts[order], starts[1:])]
     gaps = starts[1:] - ends[:-1]
     launched = found.launched_at[at]
-    is_short = gaps < _SHORT_NS
-    is_known = (launched != UNKNOWN) & ~found.of_graph[at] & ~is_short
-    not_yet = np.clip(launched - ends[:-1], 0, gaps)
+    is_known = (launched != UNKNOWN) & ~found.of_graph[at]
+    late = np.where(is_known, launched - ends[:-1], 0)
+    is_short = (gaps < _SHORT_NS) & (late <= 0)
+    is_known &= ~is_short
+    not_yet = np.clip(np.where(late > 0, late + _SHORT_NS, 0), 0, gaps)
     return Idle(
         launch_bound_s=int(not_yet[is_known].sum()) / 1e9,
         waiting_s=int((gaps - not_yet)[is_known].sum()) / 1e9,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_report._slices import epoch_ns_of
-from rlprof_report.device._events import read_events
+from rlprof_report.device._events import SYNC, read_events
 from rlprof_report.device._kinds import COMMUNICATION, chosen
 from rlprof_report.device._temporal import idle_of, temporal_of
 from rlprof_report.device._tops import kernels_of, operators_of
@@ -75,7 +75,7 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
     end = None if stretch is None else stretch.until_ns - epoch_ns
     events = read_events(path, begin, end)
     found = chosen(events, rules, begin, end)
-    if begin is not None and len(events.starts) and not len(found):
+    if begin is not None and not len(found) and (events.kind != SYNC).any():
         notes.append("no device event is in the window, so its clock is wrong; nothing was cut off")
         begin = end = None
         found = chosen(events, rules, None, None)

@@ -38,11 +38,11 @@ class Idle:
     """Why the device was idle before a kernel began (figure 17)."""
 
     launch_bound_s: float
-    """The host had not launched it yet."""
+    """The host had not launched it yet, or not more than 10 us before."""
     waiting_s: float
     """The host had launched it: it waited for another stream, an event or the queue."""
     short_s: float
-    """Gaps below 10 us between kernels."""
+    """Gaps below 10 us before kernels that had been launched."""
     unknown_s: float
     """The launch is not in the trace, or is one of a CUDA graph, which starts many kernels."""
 
