@@ -91,7 +91,10 @@ def main() -> int:
             raise SystemExit("mutants: the tests reach no operator, so nothing is measured")
         draw = random.Random(asked.seed)  # noqa: S311 -- the same ones for the same seed
         chosen = draw.sample(drawn, min(asked.count, len(drawn)))
-        survivors = [one for one in chosen if _survives(copy, one)]
+        survivors = []
+        for number, one in enumerate(chosen, 1):
+            survivors += [one] if _survives(copy, one) else []
+            print(f"  tried {number} of {len(chosen)}", file=sys.stderr, flush=True)
     print(f"  drawn from {len(drawn)}: {dict(Counter(one.plugin for one in chosen))}")
     killed = len(chosen) - len(survivors)
     least = LEAST * len(chosen)

@@ -4,20 +4,19 @@ import subprocess
 import sys
 from textwrap import dedent
 
-import attrs
 import pytest
 
 import rlprof
 from rlprof import Advice, hookimpl, plugins
 from rlprof.distributions import KNOWN
-from rlprof.types import Launch, Window
+from rlprof.types import Launch
 from rlprof_cli import COMMANDS
 from rlprof_cli._table import table
 from tests.cases import cases
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.core.steps import record
-from tests.core.test_reader import ELSEWHERE, ENDED, KEY, Folder, beginning, event
+from tests.core.test_reader import Folder
 from tests.fakes import engines, tools
 
 PAGE = "rlprof export --help explains this command\n"
@@ -392,22 +391,6 @@ def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
     code, out, err = shell("ls", bad)
     assert (code, out) == (1, "")
     assert err.startswith(f"rlprof: {bad}/run.json: cannot be read: ")
-
-
-def test_ls_of_a_full_disk_has_one_note(shell, tmp_path):
-    """However many files were lost; it has the command to type, if raw data are kept."""
-    folder, lines = Folder(tmp_path / "run"), beginning(here=ELSEWHERE)
-    for phase, kept in (("a", "; raw data are kept in /s/a"), ("b", ""), ("c", "")):
-        key = {**KEY, "window": attrs.asdict(Window(7, 8, phase))}
-        error = f"OSError: [Errno 28] No space left on device: '/s/{phase}'{kept}"
-        lines += [event("opened", 1000, **key), event("failed", **key, hook="export", error=error)]
-    folder.write(*lines, ENDED)
-
-    notes = shell("ls", folder.path)[1].partition("notes:\n")[2].partition("\n\n")[0].splitlines()
-
-    assert len(notes) == 1
-    assert " and 2 more: no space left " in notes[0]
-    assert notes[0].endswith(f"rlprof salvage {folder.path}")
 
 
 def test_commands_print_json(shell, tmp_path):

@@ -254,23 +254,3 @@ def test_a_timeline_is_made_though_nobody_reads_of_it(tmp_path, words) -> None:
 
     assert (done.returncode, "Error" in done.stderr) == (0, False), done.stderr
     assert [file.name for file in (tmp_path / "exports").iterdir()] == ["timeline.json.gz"]
-
-
-SCRIPT = """
-import sys, threading
-from pathlib import Path
-from rlprof_timeline._loose import of_files
-from rlprof_timeline._write import write
-
-threading.Thread(target=threading.Event().wait, args=(9,), daemon=True).start()
-folder = Path(sys.argv[1])
-print(write(of_files(sorted(folder.glob("*.json"))), folder))
-"""
-
-
-# failures.md: export-alone
-def test_a_script_that_can_have_no_processes_does_without(traces) -> None:
-    """One with threads that came from a pipe cannot be begun a second time."""
-    done = python("-", traces, input=SCRIPT)
-
-    assert done.stdout.splitlines()[-1:] == [str(traces / "timeline.json.gz")], done.stderr
