@@ -101,9 +101,7 @@ class TorchRecording:
         config = self._torch._C._profiler._ExperimentalConfig
         special = {"profile_all_threads": True} if all_threads else {}
         if "stack" not in contents and hasattr(config, "trace_only"):
-            special["trace_only"] = (
-                True  # the stop takes two thirds of the time, the trace is equal
-            )
+            special["trace_only"] = True  # an equal trace, and a shorter stop
         ignore_warnings()
         return profiler.profile(
             activities=activities,
