@@ -53,7 +53,7 @@ def train(
     trainer.train()
     took = time.perf_counter() - began
     numbers = [{name: value for name, value in line.items() if "time" not in name
-                and "per_second" not in name and "runtime" not in name}
+                and "per_second" not in name}
                for line in trainer.state.log_history]  # fmt: skip
     return numbers, took, [one.detach().cpu() for one in trainer.model.parameters()]
 

@@ -73,6 +73,12 @@ def test_what_lies_outside_of_the_window_is_cut_off(figures):
     assert found.operators["op"].ns == 50_000
 
 
+def test_waits_alone_are_no_sign_of_a_wrong_clock(figures):
+    """Of a CUDA graph, nsys 2023.4 writes nothing else."""
+    window = Stretch(EPOCH_NS, EPOCH_NS + 500_000)
+    assert figures(kernel("wait", 9, 1, cat="cuda_sync"), stretch=window).notes == ()
+
+
 def test_an_operator_has_the_time_without_those_it_calls(figures):
     """Self times add up to the time in which the host was in any operator."""
     found = figures(
