@@ -95,15 +95,16 @@ def _spawn(ray):
         return actor
 
     yield spawn
-    free = [actor.__ray_call__.remote(_follows) for actor, _, _ in used]
+    kept = [(actor, kind) for actor, kind, options in used if kind[0] in KEPT and not options]
+    free = [actor.__ray_call__.remote(_follows) for actor, _ in kept]
     ready, _ = ray.wait(free, num_returns=len(free), timeout=1) if free else ([], [])
-    for ref, (actor, kind, options) in zip(free, used, strict=True):
-        is_kept = kind[0] in KEPT and not options and ref in ready
+    for ref, (actor, kind) in zip(free, kept, strict=True):
         with suppress(ray.exceptions.RayError):
-            if is_kept and not ray.get(ref):
+            if ref in ready and not ray.get(ref):
                 idle[kind].append(actor)
-                continue
-        ray.kill(actor)
+    for actor, kind, _ in used:
+        if actor not in idle[kind]:
+            ray.kill(actor)
 
 
 def _follows(actor):

@@ -251,14 +251,16 @@ def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_ther
     """Else the command would call the run unknown, or wait until --timeout."""
     ray.get(spawn(Learner).__ray_ready__.remote())
 
-    wrong = ("Learnr update torch", "^Learner$ updat torch", "Learn update toch")
+    wrong = ("Learnr update torch", "^Learner$ updat torch", "Learn update toch",
+             "Learn update torch --rank 0,1")  # fmt: skip
     codes = [
-        main(["attach", "--actors", actors, "--ends-step", method, "--tool", tool, "--yes"])
-        for actors, method, tool in map(str.split, wrong)
+        main(["attach", "--actors", actors, "--ends-step", method, "--tool", tool, "--yes", *more])
+        for actors, method, tool, *more in map(str.split, wrong)
     ]
 
     err = capsys.readouterr().err
-    assert codes == [1, 1, 1]
+    assert codes == [1, 1, 1, 1]
+    assert "--rank: 1 does not exist; the last rank here is 0" in err
     assert "--tool: 'toch' is no tool; did you mean 'torch'?" in err
     assert "no actor matches Learnr; the live actors are: " in err
     assert "has no method updat" in err

@@ -96,6 +96,24 @@ def test_a_replica_goes_wrong(ray, spawn, actors, config, fault):
     assert f"{hook}: " in told(trained.path)["2/rollout rollout replica 1"]
 
 
+# failures.md: pending-calls
+def test_an_actor_that_takes_no_more_calls_costs_itself(ray, spawn, config):
+    """Ray refuses each question to it: its windows are failed with Ray's words, others whole."""
+    full = spawn(Trainer, 1, max_pending_calls=1)
+
+    def fill(step, _):
+        if step == 2:
+            full.update.remote(step, 600)
+
+    trained = train(ray, config(limits=LIMITS), [spawn(Trainer), full], live=1, before=fill)
+
+    assert bare((0,), STEPS) == trained.out
+    assert trained.whole == {"2/update actor 0/2", "3/update actor 0/2"}
+    for step in (2, 3):
+        words = told(trained.path)[f"{step}/update actor 1/2"]
+        assert words.startswith("failed: start: PendingCallsLimitExceeded")
+
+
 # failures.md: actor-busy
 def test_an_actor_hangs(ray, actors, config):
     """It is suspended before a window: waited for once at most, and by itself ended in the end."""

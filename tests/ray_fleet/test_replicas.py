@@ -125,6 +125,7 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"actor": actor}, "write actor=[...]"),
         ({"actor": [actor, Trainer]}, "attach: actor: expected actors, got <class"),
         ({"actor": 7}, "attach: actor: expected a list, got 7"),
+        ({"actor": [actor, actor]}, "attach: actor: names an actor twice"),
         ({"rollout": [actor]}, "attach: rollout: say how to reach its engine"),
         ({"actor": [Replica(actor)]}, "roles.actor: names no engine"),
         ({"critic": [actor]}, "roles.critic.ranks: rank 7 does not exist among 1 rank"),

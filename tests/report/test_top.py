@@ -147,14 +147,17 @@ def test_no_line_is_wider_than_the_terminal(run):
     assert "\x1b" not in "".join(lines)
 
 
-def test_in_a_pipe_it_shows_one_screen(run, capsys, tmp_path):
-    """It ends at once, of a run that is over with the verdict; a folder means its youngest run."""
+def test_in_a_pipe_it_shows_one_screen(run, capsys, monkeypatch, tmp_path):
+    """A run is over when its driver is, whoever died; a folder means its youngest run."""
     end(run)
+    run.process("critic", 0)
+    run.written()
+    monkeypatch.setattr("rlprof_report._top.live.is_alive", lambda _: False)
 
     assert main(["top", str(tmp_path)]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "run run: ended, 4 processes"
+    assert lines[0] == "run run: ended, 5 processes, 1 died"
     assert lines[-1].startswith("Too few steps to compare: 1 clean step")
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from rlprof.errors import ConfigError, shown
 from rlprof.types import Target
+from rlprof_ray._member import id_of
 from rlprof_ray._replica import Replica, numbered
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _actors(role: str, everyone: Sequence[Any], own: Role | None) -> list[Given]
     for one in actors:
         if not _is_actor(one):
             raise ConfigError([f"attach: {role}: expected actors, got {shown(one)}"])
+    if len({id_of(one) for one in actors}) < len(actors):
+        raise ConfigError([f"attach: {role}: names an actor twice; give each of its ranks an actor"])
     return [
         Given(actor, Target(role, rank, len(actors)), (rank,)) for rank, actor in enumerate(actors)
     ]

@@ -194,11 +194,12 @@ class Crew:
 
     def _reachable(self, asks: Sequence[Ask]) -> list[Ask]:
         """Return the *asks* that Ray can still answer; report the others."""
-        cut = [ask for ask in asks if ask.member.is_cut]
-        for ask in cut:
+        lost = [ask for ask in asks if ask.refused or ask.member.is_cut]
+        for ask in lost:
             if self._is_mine_to_take(ask):
-                self.miss(ask.member, ask.window, ask.what, f"was not answered: {CUT}")
-        return [ask for ask in asks if ask not in cut]
+                why = ask.refused or f"was not answered: {CUT}"
+                self.miss(ask.member, ask.window, ask.what, why)
+        return [ask for ask in asks if ask not in lost]
 
     def miss(
         self, member: Member, window: Window | None, hook: str, error: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -64,6 +65,8 @@ class Ask:
     window: Window | None
     sent_ns: int
     """When it was sent, by the driver's wall clock."""
+    refused: str = ""
+    """Why Ray did not take the call: the actor is of another cluster, or has too many calls."""
     is_late: bool = False
 
 
@@ -141,7 +144,8 @@ class Member:
     def send(self, what: bytes) -> None:
         """Ask it for something without waiting for the answer."""
         if not self.gone:
-            self._call(what, off_loop=True)  # on its event loop it might come after its calls
+            with suppress(Exception):  # Ray takes no more calls; the end of the window will say so
+                self._call(what, off_loop=True)  # on its event loop it might come after its calls
 
     def comes_after(self, other: Member) -> None:
         """Order its questions after those to the same actor as *other*."""
@@ -154,8 +158,11 @@ class Member:
 
     def _ask(self, what: str, within_s: float, window: Window | None, how: bytes) -> Ask:
         sent_ns = time.time_ns()
-        ref = self._call(how)
-        return Ask(self, what, ref, time.monotonic() + within_s, window, sent_ns)
+        deadline = time.monotonic() + within_s
+        try:
+            return Ask(self, what, self._call(how), deadline, window, sent_ns)
+        except Exception as exc:  # the other members are asked all the same
+            return Ask(self, what, None, deadline, window, sent_ns, refused=in_short(exc))
 
     def _call(self, how: bytes, *, off_loop: bool = False) -> Any:
         call = self.actor.__ray_call__

@@ -43,9 +43,10 @@ def whose(target: Target) -> str:
 
 
 def listed(words: Sequence[str], most: int = 4) -> str:
-    """Join the first *words*, and count the rest: `a, b and 3 more`."""
+    """Join the first *words*, and count the rest: `a and b`, `a, b and 3 more`."""
     more = len(words) - most
-    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
+    words = [*words[:most], f"{more} more"] if more > 0 else words
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def argument(path: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import rlprof
@@ -27,13 +28,22 @@ def config_of(
 ) -> dict[str, Any]:
     """Return the config of the run: *base*, with each step as one window of each member.
 
-    Without a tool there are no windows, and an engine is an actor like others.
+    *ranks* are those of the trainers; a role with none of them is not recorded. Without a tool there
+    are no windows, and an engine is an actor like others.
     """
+    worlds = Counter(one.role for one in found if not one.kind.engine)
+    if worlds and ranks != "all" and max(ranks) >= max(worlds.values()):
+        last = max(worlds.values()) - 1
+        raise RlprofError(f"--rank: {max(ranks)} does not exist; the last rank here is {last}")
     roles: dict[str, Any] = {}
     for one in found:
-        own = roles.setdefault(one.role, {"ranks": "all" if one.kind.engine else ranks})
-        if one.kind.engine and base["tool"]:
-            own["engine"] = one.engine
+        world = worlds[one.role]
+        own = ranks if ranks == "all" else [rank for rank in ranks if rank < world]
+        if one.kind.engine:
+            engine = {"engine": one.engine} if base["tool"] else {}
+            roles[one.role] = {"ranks": "all", **engine}
+        elif own:
+            roles[one.role] = {"ranks": own}
     limits = {"start_timeout_s": _START_S, "configure_timeout_s": min(timeout_s, 3600)}
     steps = {"every": 1, "first": 0} if base["tool"] else "none"
     return {

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rlprof.types import DRIVER
 from rlprof_report._figures.waits import wait_of
 from rlprof_report._plain import plain
 
@@ -34,12 +35,14 @@ def screen(live: Live, *, width: int, height: int) -> str:
 
 
 def _head(live: Live) -> str:
-    ended = sum(member.has_ended for member in live.members.values())
-    count = f"{len(live.members)} process" + ("" if len(live.members) == 1 else "es")
-    if ended == len(live.members) and not live.is_running:
-        return f"run {live.run_id}: ended, {count}"
-    state = "running" if live.is_running else "died"
-    return f"run {live.run_id}: {state}, {count}" + (f", {ended} ended" if ended else "")
+    members = live.members.values()
+    ended = sum(member.has_ended for member in members)
+    others, what = (ended, "ended") if live.is_running else (len(members) - ended, "died")
+    drivers = [member for member in members if member.role == DRIVER] or members
+    over = "ended" if any(member.has_ended for member in drivers) else "died"
+    count = f"{len(members)} process" + ("" if len(members) == 1 else "es")
+    more = f", {others} {what}" if 0 < others < len(members) else ""
+    return f"run {live.run_id}: {'running' if live.is_running else over}, {count}{more}"
 
 
 def _now(live: Live) -> Iterator[str]:
