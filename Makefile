@@ -56,12 +56,12 @@ test-beside: env-test ## the same as `test`, in two lanes at once: what CI runs
 # A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
 	failed=0; $(PY) -m pytest --durations=25 --durations-min=5 $(CLUSTERS) || failed=1; \
-	$(MAKE) test-vllm || failed=1; exit $$failed
+	for suite in vllm nsys npu; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
 	failed=0; $(MAKE) test-floor || failed=1; \
 	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
-	for suite in pythons nsys npu loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	for suite in pythons loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 test-floor: env-test ## tests/core, and the lines and branches of core that they run; pyproject.toml has the floor
 	$(PY) -m coverage run -m pytest --durations=10 --durations-min=5 tests/core

@@ -90,7 +90,7 @@ def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, wh
 )
 def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
     """It is raised and noted, never called whole; the next window is."""
-    hooks = configured(stop_s=3 if fault == "hang" else 60)
+    hooks = configured(stop_s=3 if fault == "hang" else 10)  # both wait so long
     start(hooks, folder)
     inside.goes_wrong(stop=fault)
 

@@ -57,7 +57,7 @@ class Ranges:
 def range_text(name: str) -> str:
     """Return *name* in a form that NVTX can carry: valid UTF-8 without NUL, and not too long."""
     whole = name.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
-    return whole[:_LONGEST] or "unnamed"
+    return whole[:_LONGEST]
 
 
 def load_nvtx() -> tuple[Any, str]:
