@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 
 import pytest
 
@@ -64,18 +63,6 @@ def test_a_scratch_others_may_write_to_is_refused(tmp_path):
 
     why = f"others may write to {home.name} in it; remove it, or name another scratch_dir"
     assert lines([found]) == [f"BAD scratch_dir {tmp_path}: {why}"]
-
-
-def test_a_tmpdir_that_is_passed_over_is_named(tmp_path, monkeypatch):
-    """Python uses another folder than an unusable TMPDIR and says nothing; this does."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "file/tmp"))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    (tmp_path / "file").write_text("")
-
-    found = lines(look_at_scratch(None))
-
-    assert found[0].startswith(f"BAD TMPDIR {tmp_path}/file/tmp: cannot be written: Not a dir")
-    assert found[1].startswith(f"warn TMPDIR {tmp_path}/file/tmp: cannot be used; temporary files")
 
 
 @pytest.mark.slow

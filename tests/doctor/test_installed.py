@@ -10,18 +10,9 @@ from tests.cases import cases
 from tests.core.distributions import CORE, GOOD, install, tool
 
 
-@cases(
-    "version, found",
-    ((3, 9, 1), "BAD python: 3.9.1 is too old; use Python 3.10 or later"),
-    ((3, 14, 2), "ok python: 3.14.2"),
-    ((3, 99, 0), ("warn python: 3.99.0 is newer than what rlprof was tried with; "
-     "where something breaks, use Python 3.10 to 3.14")),
-)  # fmt: skip
-def test_a_python_rlprof_is_not_made_for_is_named(version, found):
-    """Too old cannot work, too new may not."""
-    (one,) = look_at_python(version)
-
-    assert f"{one.level} {one}" == found
+def test_a_python_newer_than_any_that_was_tried_is_named():
+    """It may not work."""
+    assert [look_at_python(one)[0].level for one in ((3, 14, 2), (3, 99, 0))] == ["ok", "warn"]
 
 
 def test_a_second_core_is_named(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def _actors(role: str, everyone: Sequence[Any], own: Role | None) -> list[Given]
         if not _is_actor(one):
             raise ConfigError([f"attach: {role}: expected actors, got {shown(one)}"])
     if len({id_of(one) for one in actors}) < len(actors):
-        raise ConfigError([f"attach: {role}: names an actor twice; give each of its ranks an actor"])
+        raise ConfigError([f"attach: {role}: names an actor twice; list each one once"])
     return [
         Given(actor, Target(role, rank, len(actors)), (rank,)) for rank, actor in enumerate(actors)
     ]

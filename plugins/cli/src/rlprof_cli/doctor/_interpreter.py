@@ -8,8 +8,8 @@ from importlib import metadata
 
 from rlprof_cli.doctor._finding import Finding, unless_wrong
 
-_OLDEST, _NEWEST = (3, 10), (3, 14)
-"""The Python versions that rlprof supports."""
+_NEWEST = (3, 14)
+"""The newest Python that rlprof was tried with."""
 _FEW_FILES = 1024
 """With fewer, data loaders and sockets of a trainer exhaust the limit, and rlprof's files fail."""
 
@@ -17,15 +17,11 @@ _FEW_FILES = 1024
 def look_at_python(version: tuple[int, ...] = sys.version_info[:3]) -> list[Finding]:
     """Report whether rlprof supports this Python."""
     text = ".".join(map(str, version))
-    oldest, newest = (".".join(map(str, bound)) for bound in (_OLDEST, _NEWEST))
-    wrong = []
-    if version[:2] < _OLDEST:
-        wrong = [Finding("BAD", "python", f"{text} is too old", f"use Python {oldest} or later")]
-    elif version[:2] > _NEWEST:
-        what = f"{text} is newer than what rlprof was tried with"
-        advice = f"where something breaks, use Python {oldest} to {newest}"
-        wrong = [Finding("warn", "python", what, advice)]
-    return unless_wrong("python", text, wrong)
+    newest = ".".join(map(str, _NEWEST))
+    if version[:2] <= _NEWEST:  # pip installs rlprof on no older one
+        return [Finding("ok", "python", text)]
+    what = f"{text} is newer than what rlprof was tried with"
+    return [Finding("warn", "python", what, f"where something breaks, use Python {newest}")]
 
 
 def look_at_core() -> list[Finding]:

@@ -28,8 +28,8 @@ def config_of(
 ) -> dict[str, Any]:
     """Return the config of the run: *base*, with each step as one window of each member.
 
-    *ranks* are those of the trainers; a role with none of them is not recorded. Without a tool there
-    are no windows, and an engine is an actor like others.
+    *ranks* are those of the trainers; a role with none of them is not recorded. Without a tool,
+    there are no windows, and an engine is an actor like others.
     """
     worlds = Counter(one.role for one in found if not one.kind.engine)
     if worlds and ranks != "all" and max(ranks) >= max(worlds.values()):
