@@ -14,10 +14,6 @@ from tests.waiting import python
 ROOM = 10**6
 
 
-def lines(found):
-    return [f"{one.level} {one}" for one in found]
-
-
 def test_a_folder_that_can_be_written_is_well_and_left_as_it_was(tmp_path):
     """Trying takes away all it has made; room for less than limits.bytes is told beforehand."""
     (tmp_path / "file").write_text("mine")
@@ -62,7 +58,7 @@ def test_a_scratch_others_may_write_to_is_refused(tmp_path):
     (found,) = look_at_scratch(str(tmp_path))
 
     why = f"others may write to {home.name} in it; remove it, or name another scratch_dir"
-    assert lines([found]) == [f"BAD scratch_dir {tmp_path}: {why}"]
+    assert (found.level, str(found)) == ("BAD", f"scratch_dir {tmp_path}: {why}")
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ class Windows:
         self._run.process("driver", 0)
         self._stems, self._artifacts = {}, 0
 
-    def add(self, content, *, role="actor", rank=0, step=1, replica=None, name="trace.json.gz"):
+    def add(self, content, role="actor", rank=0, step=1, phase="update", replica=None, name="t.gz"):
         """Record a window from `ts` 0 to one second later, whose trace is *content*."""
         if (role, rank) not in self._stems:
             self._stems[role, rank] = self._run.process(role, rank, world=2)
@@ -60,7 +60,7 @@ class Windows:
         more = {} if replica is None else {"target": whose}
         artifact = {"path": file, "kind": "trace", "format": "chrome-trace", "size": 1000}
         stem = self._stems[role, rank]
-        self._run.capture(stem, step, "update", (1, 1, 2.5), artifact=artifact, **more)
+        self._run.capture(stem, step, phase, (1, 1, 2.5), artifact=artifact, **more)
         return file
 
     def read(self):

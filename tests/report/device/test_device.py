@@ -214,20 +214,20 @@ def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):
 
 
 def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
-    """Both are told with their share of the windows, the larger first, and where to look."""
+    """Seconds of a step's windows add up; the larger is first, with where to look."""
     run = Windows(tmp_path)
     events = []
     for turn in range(10):
         at = turn * 1000
         events += kernel("gemm", at, 300, launch=at - 1)
         events += kernel("ncclDevKernel_AllGather", at + 700, 200, launch=at + 690)
-    file = run.add(text_of(events))
+    file, _ = run.add(text_of(events)), run.add(text_of(events), phase="backward")
 
     first, second = device_findings(device_of(run.read()))
 
-    assert re.search(r"for the host .* 49% of update", first.title)
-    assert re.search(r"exposed communication.* 20% of update", second.title)
-    assert second.seconds == pytest.approx(2e-3)
+    assert re.search(r"for the host .* 49% of backward and update", first.title)
+    assert re.search(r"exposed communication.* 20% of backward and update", second.title)
+    assert second.seconds == pytest.approx(4e-3)
     assert (second.steps, second.where) == ((1,), ("actor 0/2", "1/update", file))
 
 
