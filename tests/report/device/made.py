@@ -46,7 +46,7 @@ class Windows:
         self._run.process("driver", 0)
         self._stems, self._artifacts = {}, 0
 
-    def add(self, content, role="actor", rank=0, step=1, phase="update", replica=None, name="t.gz"):
+    def add(self, content, *, role="actor", rank=0, step=1, phase="update", replica=None, name=""):
         """Record a window from `ts` 0 to one second later, whose trace is *content*."""
         if (role, rank) not in self._stems:
             self._stems[role, rank] = self._run.process(role, rank, world=2)
