@@ -23,7 +23,7 @@ class Actor:
 
 
 if __name__ == "__main__":
-    fleet = rlprof_ray.Fleet("profile.yaml")  # names the run; every fault of the config, loudly
+    fleet = rlprof_ray.Fleet("profile.yaml")  # names the run; raises ConfigError with every fault
     actors = [
         ray.remote(Actor).options(runtime_env=fleet.launch("actor", rank).runtime_env).remote(rank)
         for rank in range(2)

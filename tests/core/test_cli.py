@@ -202,7 +202,7 @@ def test_check_says_what_processes_must_be_born_with(shell, file):
     assert code == 0
     assert out == lines(f"""
         {file}: fine
-          actor: needy; start its processes with 'nsys launch' before the command, A=1 in the environment, B=2 in the environment, nsight in Ray's runtime_env
+          actor: needy; start its processes with nsys launch before the command, A=1 in the environment, B=2 in the environment, nsight in Ray's runtime_env
           rollout: engine motor; start the engine with speed=1
           steps: none; nothing is recorded until it is asked for
     """)  # noqa: E501

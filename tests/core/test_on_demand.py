@@ -261,7 +261,7 @@ def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
     assert outs[0].endswith(f"see the outcome with: rlprof ls {run}\n")
     assert "rlprof export" not in outs[0]
     assert "refused: fake.levle: unknown key; did you mean 'level'?" in outs[1]  # installed there
-    assert "no live process of critic, rank 0 (live: actor 0/1)\n" in errs[2]
+    assert "no live process of critic (live: actor 0/1)\n" in errs[2]
     assert "rlprof capture: 3 faults" in errs[3]
     assert "--next: expected at least 1, got 0" in errs[3]
     assert "--at: expected at most 999999999999999999, got 9999" in errs[4]

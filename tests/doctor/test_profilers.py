@@ -1,12 +1,10 @@
 """Other profilers: in the environment, and active in the process."""
 
-import sys
-
 import pytest
 
 import rlprof
 from rlprof_cli.doctor import Finding, findings
-from rlprof_cli.doctor._profilers import look_at_environment, look_at_process
+from rlprof_cli.doctor._profilers import look_at_environment
 from tests.cases import cases
 from tests.waiting import python
 
@@ -64,19 +62,6 @@ def test_a_profiler_of_functions_is_named():
     done = python("-c", code, check=True)
 
     assert "process: __main__.hook is called for every function (sys.setprofile); " in done.stdout
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
-def test_a_tool_of_sys_monitoring_is_named():
-    """What uses sys.monitoring is named as it calls itself."""
-    sys.monitoring.use_tool_id(3, "spy")
-
-    try:
-        found = look_at_process()
-    finally:
-        sys.monitoring.free_tool_id(3)
-
-    assert any("'spy' watches it through sys.monitoring" in str(one) for one in found)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_an_actor_is_killed(ray, spawn, config, when):
     assert gone.startswith("failed: start: not started: the actor is gone")
     run = rlprof.read(trained.path)
     assert run.state == "ended"
-    assert "driver 0/1: actor 2/3: Actor" in "\n".join(run.problems)
+    assert "driver 0/1: actor 2/3: the actor is gone: Actor" in "\n".join(run.problems)
 
 
 # failures.md: actor-busy
@@ -109,9 +109,8 @@ def test_an_actor_that_takes_no_more_calls_costs_itself(ray, spawn, config):
 
     assert bare((0,), STEPS) == trained.out
     assert trained.whole == {"2/update actor 0/2", "3/update actor 0/2"}
-    for step in (2, 3):
-        words = told(trained.path)[f"{step}/update actor 1/2"]
-        assert words.startswith("failed: start: PendingCallsLimitExceeded")
+    words = told(trained.path)["3/update actor 1/2"]
+    assert words.startswith("failed: start: PendingCallsLimitExceeded")
 
 
 # failures.md: actor-busy
@@ -203,6 +202,20 @@ def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config, tmp_p
     assert found["1/update actor 1/2"].partition(":")[0] in ("failed", "lost")
     assert "its process is a new one" in " ".join(found.values())
     assert found[name].startswith("whole")
+
+
+# failures.md: hook-raised
+def test_what_fails_in_an_actor_is_counted_by_the_driver(spawn, config, capsys, monkeypatch):
+    """Its last line says in how many windows something failed."""
+    monkeypatch.delenv("RLPROF_QUIET")
+    given = config(roles={"rollout": ROLES["rollout"]}, limits=LIMITS)
+
+    server = Replica(spawn(Server, "raises in start"), via="actor:engine")
+    with attached(given, rollout=[server]) as fleet:
+        for _ in fleet.steps(STEPS):
+            with fleet.phase("rollout"):
+                pass
+    assert "2 windows opened, 2 with failures" in capsys.readouterr().err
 
 
 # failures.md: strict

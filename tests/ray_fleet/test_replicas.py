@@ -140,7 +140,9 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         for given, fault in faults:
             with pytest.raises(ConfigError, match=re.escape(fault)):
                 fleet.attach(**given)
-    assert "no actor was attached" in rlprof.read(fleet.run_dir).problems[-1]
+    (idle := rlprof_ray.Fleet(config())).close()
+    assert rlprof.read(fleet.run_dir).problems == ()
+    assert "no actor was attached" in rlprof.read(idle.run_dir).problems[-1]
 
 
 def test_a_role_that_is_not_in_the_config_is_left_out_and_named_once(

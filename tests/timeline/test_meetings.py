@@ -160,7 +160,7 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys)
 
     assert main(command) == 0
     (told,) = [words for words in caplog.messages if "collectives" in words]
-    assert "how far off is unknown for 2 of 2 traces" in capsys.readouterr().out
+    assert "error unknown for 2 of 2 traces" in capsys.readouterr().out
     assert main([*command, "--align", "collectives"]) == 0
 
     assert told == (

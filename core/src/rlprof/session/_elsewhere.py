@@ -68,7 +68,7 @@ class Elsewhere(Instruments):
         self.needs_tools = needs_tools
 
     def __len__(self) -> int:
-        return 1
+        return int(self.needs_tools)
 
     @property
     def why_full(self) -> str:

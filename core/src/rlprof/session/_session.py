@@ -223,7 +223,8 @@ class Session(Targets):
         for wait in self.context.closing:
             self.attempt("close", partial(wait, self))
         if self.notice is not None:
-            windows = {one.id for track in self._tracks for one in track.recorded}
+            recorders = [track for track in self._tracks if track.instruments.needs_tools]
+            windows = {window.id for track in recorders for window in track.recorded}
             self.notice(len(windows), len(self.scribe.failed))
             self.notice = None
 

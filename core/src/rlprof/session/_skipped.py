@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof.errors import closest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -31,4 +33,5 @@ def why_unrecorded(rule: Schedule, phases: Iterable[str], *, still_open: str, is
             "prof.phase(...), or set mode: continuous"
         )
     seen = ", ".join(sorted(entered)) or "none"
-    return f"the step entered none of {', '.join(wanted)}; it entered: {seen}"
+    hint = closest(wanted[0], entered) if len(wanted) == 1 else ""
+    return f"the step has no phase {' or '.join(wanted)}; it has: {seen}{hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import parse_ranks
-from rlprof.errors import ConfigError, RunError, shown
+from rlprof.errors import ConfigError, RunError, closest, shown
 from rlprof.schedule import LAST_STEP
 from rlprof.types import DRIVER
 from rlprof_cli._set import misfits, read_set
@@ -151,14 +151,17 @@ def _who(target: Target) -> Who:
 def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
     running = [process for process in recorded.processes if process.state == "running"]
     names = {process.name for process in running}
-    live = sorted({
-        *(str(process.target) for process in running),
-        *(str(one.target) for one in recorded.attached if one.process in names),
-    })  # fmt: skip
+    targets = [
+        *(process.target for process in running),
+        *(one.target for one in recorded.attached if one.process in names),
+    ]
+    live, roles = sorted({str(one) for one in targets}), {one.role for one in targets}
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
-    fault = f"no live process of {request.role}, {ranks} (live: {shown or 'none'})"
-    if request.role in config.roles:
+    who = request.role if request.role not in roles else f"{request.role}, {ranks}"
+    hint = "" if request.role in config.roles else closest(request.role, roles)
+    fault = f"no live process of {who} (live: {shown or 'none'}){hint}"
+    if request.role in config.roles and request.role not in roles:
         fault += "; it may not have started or been attached yet"
     return fault
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -173,9 +174,11 @@ def _values(args: argparse.Namespace) -> dict[str, Any]:
 
 def _needs(launch: Launch) -> list[str]:
     """List what a process must be started with."""
-    prefix = " ".join(launch.argv_prefix)
+    prefix = shlex.join(launch.argv_prefix)
+    if len(prefix) > _LONGEST:
+        prefix = "the argv_prefix that rlprof.launch gives"
     return [
-        *([f"{prefix!r} before the command"] if prefix else []),
+        *([f"{prefix} before the command"] if prefix else []),
         *(f"{name}={value} in the environment" for name, value in sorted(launch.env.items())),
         *_arguments(launch.engine_args),
         *(f"{name} in Ray's runtime_env" for name in sorted(launch.runtime_env)),

@@ -239,9 +239,10 @@ class Crew:
         except ray.exceptions.RayActorError as exc:
             words = in_short(exc)
             if not isinstance(exc, ray.exceptions.ActorUnavailableError):
+                words = f"the actor is gone: {words}"
                 if not (member.died or member.is_cut):
                     self.session.write("problem", reason=f"{member.target}: {words}")
-                member.died = f"the actor is gone: {words}"
+                member.died = words
             if ask.what != "close":
                 self.miss(member, ask.window, ask.what, words)
             return
@@ -252,6 +253,7 @@ class Crew:
             self.places[answer.place] = None
             target = attrs.asdict(member.target)
             self.session.write("elsewhere", target=target, **attrs.asdict(answer.place))
+        self.session.scribe.failed.update(answer.failed)
         if answer.process:
             member.workers[answer.worker] = answer.process
         if answer.is_new:  # it was restarted: the next window finds it ready

@@ -10,6 +10,7 @@ import attrs
 
 import rlprof
 from rlprof.config import check_config
+from rlprof.errors import closest
 from rlprof.types import DRIVER, Launch
 from rlprof_ray._roll import Roll
 from rlprof_ray._tie import CUT, hold
@@ -69,8 +70,8 @@ class Fleet:
         if role not in self._config.roles:
             if self._config.roles and role not in self._unknown:  # said once, not for every rank
                 self._unknown.add(role)
-                there = ", ".join(self._config.roles)
-                log.warning("launch: role %r is not in the config (there: %s)", role, there)
+                there, hint = ", ".join(self._config.roles), closest(role, self._config.roles)
+                log.warning("launch: role %r is not in the config (there: %s)%s", role, there, hint)
             return Launch()
         found = rlprof.launch(self._config, role=role, rank=rank, ranks=ranks)
         return attrs.evolve(found, runtime_env=runtime_env(found))

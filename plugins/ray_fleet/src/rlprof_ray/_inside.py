@@ -60,7 +60,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
         _refused[run] = f"it is recorded by another fleet: {next(filter(None, others))}"
         return _answer(began, _refused[run])
     try:
-        engine = None if hello.attribute is None else attrgetter(hello.attribute)(actor)
+        engine = None if hello.attribute is None else _engine(actor, hello.attribute)
         if run not in _followers:
             _followers[run] = rlprof.follow(
                 hello.config, run=_folder(hello), role=target.role, rank=target.rank,
@@ -87,6 +87,13 @@ def enter(actor: Any, hello: Hello) -> Answer:
         began, "", place=_place(hello, folder), process=session.name,
         worker=str(_context().get_worker_id()), is_on_loop=is_on_loop,
     )  # fmt: skip
+
+
+def _engine(actor: Any, name: str) -> Any:
+    try:
+        return attrgetter(name)(actor)
+    except AttributeError as exc:
+        raise AttributeError(f"{exc}; correct via='actor:{name}'") from None
 
 
 def _folder(hello: Hello) -> Path:
@@ -163,12 +170,14 @@ def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
     """Close the session, which waits for its exports."""
     began = time.monotonic()
     follower = _followers.get(run)
-    if follower is not None:
-        try:
-            follower.close()
-        finally:
-            _followers.pop(run, None)
-    return _answer(began, "")
+    if follower is None:
+        return _answer(began, "")
+    try:
+        follower.close()
+    finally:
+        _followers.pop(run, None)
+    scribe = getattr(follower.session, "scribe", None)
+    return _answer(began, "", failed=() if scribe is None else tuple(scribe.failed))
 
 
 def stop_here(actor: Any, run: str) -> None:  # noqa: ARG001

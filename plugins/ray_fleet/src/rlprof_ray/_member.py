@@ -23,11 +23,14 @@ _SYSTEM = "_ray_system"
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_GUESSES = re.compile(r" (There are some potential root|Some common) causes.*")
+"""Sentences of Ray on what may end any process."""
 
 
 def in_short(exc: BaseException) -> str:
     """Shorten an error of Ray to a line: its beginning, and its end with the cause."""
-    lines = [line.strip() for line in _COLOUR.sub("", str(exc)).splitlines() if line.strip()]
+    text = _GUESSES.sub("", _COLOUR.sub("", str(exc)))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
     return ": ".join([type(exc).__name__, *(end.rstrip(".:") for end in ends)])[:500]
 
@@ -66,7 +69,7 @@ class Ask:
     sent_ns: int
     """When it was sent, by the driver's wall clock."""
     refused: str = ""
-    """Why Ray did not take the call: the actor is of another cluster, or has too many calls."""
+    """Why Ray did not take the call: another cluster's actor, or PendingCallsLimitExceeded."""
     is_late: bool = False
 
 

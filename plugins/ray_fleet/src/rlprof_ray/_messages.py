@@ -35,6 +35,8 @@ class Answer:
     """Its windows open and close on its event loop."""
     why_full: str = ""
     """Why its process opens no further window, whatever it is asked."""
+    failed: tuple[str, ...] = ()
+    """The windows in which something failed, once its session is closed."""
 
 
 @attrs.frozen

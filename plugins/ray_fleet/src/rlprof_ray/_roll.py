@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.errors import ConfigError
+from rlprof.errors import ConfigError, closest
 from rlprof.schedule import Schedule
 from rlprof.types import DRIVER, Target
 from rlprof_ray._attach import listed
@@ -64,6 +64,7 @@ class Roll:
 
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
+        self._has_attached = self._has_attached or any(roles.values())
         asked = self._config.roles
         found = {role: listed(role, given, asked.get(role)) for role, given in roles.items()}
         faults = list(self._torn(found))
@@ -72,12 +73,11 @@ class Roll:
             faults.append(f"attach: {DRIVER}: {why}")
         if faults:
             raise ConfigError(faults)
-        self._has_attached = self._has_attached or any(found.values())
         for role, given in found.items():
             if asked and role not in asked and given:
                 there = ", ".join(asked)
-                message = "role %r is not in the config (there: %s): recorded on request only"
-                log.warning(message, role, there)
+                message = "role %r is not in the config (there: %s): recorded on request only%s"
+                log.warning(message, role, there, closest(role, asked))
             self._reach(role, [one for one in given if not one.is_member])
             members = [one for one in given if one.is_member]
             if members:
@@ -85,7 +85,11 @@ class Roll:
         self.read_clocks()
 
     def report_nobody(self) -> None:
-        """Report that no actor was attached, if the driver records nothing of its own, either."""
+        """Report that no actor was attached, if the driver records nothing itself; name engines."""
+        there = {track.target.role for track in self.session.tracks}
+        for role, own in self._config.roles.items():
+            if own.engine is not None and role not in there and self._has_attached:
+                self.session.log(f"{role}: no engine was attached", logging.WARNING)
         is_due = any(map(self._config.records, self._config.roles))
         if is_due and not self._has_attached and len(self.session.tracks) == 1:
             reason = "no actor was attached: call fleet.attach(ROLE=actors) before the first step"

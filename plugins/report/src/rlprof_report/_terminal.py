@@ -106,7 +106,9 @@ def _step(step: Step, width: int) -> Iterator[str]:
         yield f"  {secs(max(0.0, rest)):>10}  in {count} shorter part{'s' * (count != 1)}"
     helps = [f"{one.what} {secs(one.seconds)}" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
-        yield from wrapped(", ".join(helps), width, "would help, each on its own, at most: ", "  ")
+        yield from wrapped(
+            ", ".join(helps), width, "each would save, if nothing else changed: ", "  "
+        )
     yield ""
 
 

@@ -157,8 +157,9 @@ def _clocks(header: Mapping[str, Any], traces: int, check: Check) -> str:
     """Say how the clocks were aligned, and the error of that."""
     unknown = sum(source["error_ns"] is None for source in header["sources"])
     bound = header["error_ns"]
-    words = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s off its host's clock"]
-    words += [f"how far off is unknown for {unknown} of {traces} traces"] if unknown else []
+    known = [] if bound is None else [f"up to {bound / 1000:.1f} \u00b5s"]
+    errors = [*known, *([f"unknown for {unknown} of {traces} traces"] if unknown else [])]
+    words = [f"error {', '.join(errors)}"] if errors else []
     words += filter(None, [check.agreement()])
     return f"clocks: {header['method']}" + (f"; {', '.join(words)}" if words else "")
 

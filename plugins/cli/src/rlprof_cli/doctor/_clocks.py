@@ -23,7 +23,7 @@ _WIDE_NS = 100_000
 """Two readings in a row lie 100 ns apart on a healthy machine."""
 _UNSYNCHRONISED = 0x40
 """STA_UNSYNC of adjtimex."""
-_MANY_HOSTS = "start chrony or ntpd on every host (a container has its host's); one host needs none"
+_MANY_HOSTS = "for a run on several hosts, start chrony or ntpd on each (outside of containers)"
 
 
 def look_at_clocks(before: Clock, after: Clock, kernel: int) -> list[Finding]:

@@ -66,7 +66,7 @@ def look_at_environment(env: Mapping[str, str] | None = None) -> list[Finding]:
 
 def look_at_process() -> list[Finding]:
     """Name the profilers and debuggers that are active in the calling process right now."""
-    wrong = [*_tracer(), *_hooks(), *_monitoring(), *_torch()]
+    wrong = [*_tracer(), *_hooks(), *_torch()]
     return unless_wrong("process", "no other profiler is active in it", wrong)
 
 
@@ -101,19 +101,6 @@ def _hooks() -> list[Finding]:
 def _named(hook: Any) -> str:
     kind = hook if isinstance(hook, type) or hasattr(hook, "__qualname__") else type(hook)
     return f"{getattr(hook, '__module__', None) or kind.__module__}.{kind.__qualname__}"
-
-
-def _monitoring() -> list[Finding]:
-    monitoring: Any = getattr(sys, "monitoring", None)  # Python 3.12 has it
-    names = [monitoring.get_tool(number) for number in range(6)] if monitoring else []
-    return [
-        Finding(
-            "warn", "process", f"{name!r} watches it through sys.monitoring",
-            "end it first; it is in every trace",
-        )
-        for name in names
-        if name
-    ]  # fmt: skip
 
 
 def _torch() -> list[Finding]:

@@ -69,7 +69,7 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
             f"each needs {FEWEST}."
         )
         if longer:
-            yield f"They suffice if warm-up counts, which is often slower: {longer}"
+            yield f"Warm-up steps are often slower; to compare them, too: {longer}"
         if step.change is not None:
             yield "Without an interval, nothing says which of these differences are chance:"
             yield f"The step: {_change(step)}."

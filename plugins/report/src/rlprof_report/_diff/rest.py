@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from statistics import median
@@ -102,11 +103,11 @@ def _pairs(left: Mapping[str, str], right: Mapping[str, str]) -> tuple[Pair, ...
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """Name each value of a nested config by its dotted key."""
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     else:
-        yield name, str(value)
+        yield name, value if isinstance(value, str) else json.dumps(value)
 
 
 def _ran_with(run: Run) -> dict[str, str]:
