@@ -64,17 +64,17 @@ def test_what_is_not_written_yet_is_not_claimed(run):
 
 
 def test_what_is_recorded_is_shown_until_it_is_closed(run):
-    """A window that is open is named with its tool, how long it is open, and whose it is."""
+    """An open window is named with its tool, age and target; a step that it ends in is touched."""
     run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
     opened = shown(run)
-    run.event(run.actors[0], "closed", run.now, window=WINDOW, tool="torch")
-
     run.step(3, {"rollout": 2})
+    run.event(run.actors[0], "closed", run.now + 1, window=WINDOW, tool="torch")
+    run.step(4, {"rollout": 2})
     closed = shown(run)
 
     assert "recording 3/update_actor with torch for 0 ms: actor 0/2" in opened
-    assert not any("recording" in line for line in closed)
-    assert closed[-1].endswith("  recorded")
+    assert not any("recording 3" in line for line in closed)
+    assert [line.split()[-2:] for line in closed[-2:]] == [["s", "recorded"], ["by", "recording"]]
 
 
 def test_of_a_number_that_comes_again_the_last_step_counts(run, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -43,6 +44,8 @@ class Live:
         """The latest of each number."""
         self.recorded: dict[int, int] = {}
         """Steps in which a window was open, and when it opened, epoch ns."""
+        self.closings: deque[int] = deque(maxlen=_LONGEST)
+        """When windows were closed, epoch ns."""
         self.leader: Member | None = None
         self.trajectories: dict[str, tuple[int, bool]] = {}
         """The last time a part of each ended, epoch ns, and whether all of it has ended."""
@@ -143,6 +146,7 @@ class Live:
                 self.recorded.update(dict.fromkeys(range(first, last), at))
                 member.windows[key] = at
             else:
+                self.closings.append(int(line["mono"]) + member.offset_ns)
                 member.windows.pop(key, None)
 
     def _span(self, stem: str, line: Mapping[str, Any]) -> None:

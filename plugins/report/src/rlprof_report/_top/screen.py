@@ -165,6 +165,9 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
     """Return the rank that the others waited for most; recording changes who that is."""
     if live.recorded.get(number, -1) >= step.since_ns:
         return "recorded"
+    began_ns = step.end_ns - (step.seconds or 0) * 1e9
+    if any(began_ns <= at <= step.end_ns for at in live.closings):
+        return "touched by recording"
     waits = []
     for (_, phase), ranks in (*step.ranks.items(), *step.later.items()):
         if len(ranks) > 1:
