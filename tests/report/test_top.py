@@ -74,7 +74,7 @@ def test_what_is_recorded_is_shown_until_it_is_closed(run):
 
     assert "recording 3/update_actor with torch for 0 ms: actor 0/2" in opened
     assert not any("recording 3" in line for line in closed)
-    assert [line.rpartition("-  ")[2] for line in closed[-2:]] == ["recorded", "touched by recording"]
+    assert [line.split("-  ")[-1] for line in closed[-2:]] == ["recorded", "touched by recording"]
 
 
 def test_of_a_number_that_comes_again_the_last_step_counts(run, capsys):
