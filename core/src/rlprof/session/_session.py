@@ -50,6 +50,8 @@ class Session(Targets):
         """What it records."""
         self.watchers = context.scribe.watchers
         """Called by the helper thread, about once a second."""
+        self.failed = context.scribe.failed
+        """The windows in which something failed; a fleet adds those of its members."""
         self.at_step: list[Callable[[], None]] = []
         """Called once, on the working thread, as the next step begins."""
         self.at_end: list[Callable[[], None]] = []
@@ -225,7 +227,7 @@ class Session(Targets):
         if self.notice is not None:
             recorders = [track for track in self._tracks if track.instruments.needs_tools]
             windows = {window.id for track in recorders for window in track.recorded}
-            self.notice(len(windows), len(self.scribe.failed))
+            self.notice(len(windows), len(self.failed))
             self.notice = None
 
     def __enter__(self) -> Session:

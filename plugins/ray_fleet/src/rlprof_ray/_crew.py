@@ -253,7 +253,7 @@ class Crew:
             self.places[answer.place] = None
             target = attrs.asdict(member.target)
             self.session.write("elsewhere", target=target, **attrs.asdict(answer.place))
-        self.session.scribe.failed.update(answer.failed)
+        self.session.failed.update(answer.failed)
         if answer.process:
             member.workers[answer.worker] = answer.process
         if answer.is_new:  # it was restarted: the next window finds it ready

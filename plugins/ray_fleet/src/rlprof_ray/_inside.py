@@ -176,8 +176,7 @@ def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
         follower.close()
     finally:
         _followers.pop(run, None)
-    scribe = getattr(follower.session, "scribe", None)
-    return _answer(began, "", failed=() if scribe is None else tuple(scribe.failed))
+    return _answer(began, "", failed=tuple(getattr(follower.session, "failed", ())))
 
 
 def stop_here(actor: Any, run: str) -> None:  # noqa: ARG001
