@@ -22,7 +22,7 @@ from rlprof_ray.attaching.actors import Actor
 from rlprof_ray.attaching.found import Member
 from rlprof_ray.attaching.frameworks import Kind
 from rlprof_ray.attaching.look import look_at
-from rlprof_ray.attaching.record import _numbers, _wait_for_exports
+from rlprof_ray.attaching.record import _numbers, _wait_for_exports, config_of
 from rlprof_report import analyse
 from tests.ray_fleet.actors import Run, Trainer, WorkerDict, vLLMHttpServer
 from tests.ray_fleet.conftest import attached, rows
@@ -206,6 +206,12 @@ def test_exports_are_waited_for_before_the_actors_are_let_go(monkeypatch):
 
 
 # failures.md: driver-ended
+def test_a_role_that_is_too_small_for_the_ranks_is_not_recorded():
+    """`--rank 1` names a rank of the actors, and none of the single ref."""
+    found = [SimpleNamespace(role=one, kind=Kind("", "", one)) for one in ("actor", "actor", "ref")]
+    assert config_of(found, {"tool": ["torch"]}, [1], 9)["roles"] == {"actor": {"ranks": [1]}}
+
+
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""
     asked = shell(ray, tmp_path, "--steps", "100")

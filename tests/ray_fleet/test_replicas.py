@@ -158,7 +158,7 @@ def test_a_role_that_is_not_in_the_config_is_left_out_and_named_once(
     assert rows(fleet) == ["1/update actor 0/1 whole"]
     assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
     assert found == [rlprof.Launch()] * 2
-    assert caplog.text.count("launch: role 'aktor' is not in the config (there: actor)") == 1
+    assert caplog.text.count("(there: actor); did you mean 'actor'?") == 1
 
 
 # failures.md: engine-attribute

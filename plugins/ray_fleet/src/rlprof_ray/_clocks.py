@@ -79,7 +79,7 @@ def _ask(members: Sequence[Member]) -> list[Reading]:
     sent = {}
     for member in members:
         before = time.time_ns()
-        with suppress(Exception):  # Ray does not take the call: its question to follow says so
+        with suppress(Exception):  # a refused call: the next question to this member says so
             sent[aside(member.actor, _inside.clock, member.hello.run)] = member, before
     readings = []
     waiting = list(sent)
