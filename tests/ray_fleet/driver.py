@@ -75,8 +75,8 @@ def lose_a_node(config) -> None:
     cluster = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, **memory}
     )
+    connect(cluster.address)  # before the others are there: the driver's own raylet must stay
     nodes = [cluster.add_node(num_cpus=4, resources={f"node{n}": 8}, **memory) for n in (0, 1)]
-    connect(cluster.address)
     trained = [
         ray.remote(num_cpus=0, resources={f"node{rank % 2}": 1})(Trainer).remote(rank)
         for rank in range(4)
