@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from rlprof_nsys._mark import DOMAIN
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _LONGEST = 200
 
 
+@attrs.define(eq=False)
 class Ranges:
     """The ranges of one window, in the domain `rlprof`.
 
@@ -20,38 +22,24 @@ class Ranges:
     is the step.
     """
 
-    def __init__(
-        self, nvtx: Any, applied: Mapping[str, Any], unsupported: Mapping[str, str]
-    ) -> None:
-        self.applied = applied
-        self.unsupported = unsupported
-        self.count = 0
-        """The number of ranges opened."""
-        self._nvtx = nvtx
-        self._open: dict[int, int] = {}
-        """The number of open ranges on each thread."""
-        self._lock = threading.Lock()
+    _nvtx: Any
+    """The module; None: nsys sees no ranges."""
+    applied: Mapping[str, Any]
+    unsupported: Mapping[str, str]
+    count: int = 0
+    """The number of ranges opened."""
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:
         """Open a range on this thread."""
-        if self._nvtx is None:
-            return
-        thread = threading.get_ident()
-        step = payload.get("step", 0)
-        self._nvtx.push_range(range_text(name), domain=DOMAIN, payload=int(step))
-        with self._lock:
+        if self._nvtx is not None:
+            step = int(payload.get("step", 0))
+            self._nvtx.push_range(range_text(name), domain=DOMAIN, payload=step)
             self.count += 1
-            self._open[thread] = self._open.get(thread, 0) + 1
 
     def pop(self) -> None:
-        """Close the last range that this thread opened, if one is open."""
-        thread = threading.get_ident()
-        with self._lock:
-            left = self._open.get(thread, 0)
-            if not left:
-                return
-            self._open[thread] = left - 1
-        self._nvtx.pop_range(domain=DOMAIN)
+        """Close the last range that this thread opened; core closes no other."""
+        if self._nvtx is not None:
+            self._nvtx.pop_range(domain=DOMAIN)
 
 
 def range_text(name: str) -> str:

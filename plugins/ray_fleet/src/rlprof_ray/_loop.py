@@ -6,13 +6,14 @@ so that windows open and close on the working thread.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
@@ -36,13 +37,8 @@ def own_loop() -> Any:
 
 def on_loop(loop: Any, call: Callable[[], T]) -> Future[T]:
     """Make *call* on *loop*; the future gets its result or exception."""
-    answer: Future[T] = Future()
 
-    def make() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as exc:
-            answer.set_exception(exc)
+    async def made() -> T:
+        return call()
 
-    loop.call_soon_threadsafe(make)
-    return answer
+    return asyncio.run_coroutine_threadsafe(made(), loop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -47,10 +48,7 @@ class Replica:
         """The number of ranks it holds."""
         if self.ranks is not None:
             return len(self.ranks)
-        size = 1
-        for axis in ("tp", "pp", "dp"):
-            size *= self.coordinates.get(axis, 1)
-        return size
+        return math.prod(self.coordinates.get(axis, 1) for axis in ("tp", "pp", "dp"))
 
 
 def numbered(replicas: Iterable[Any]) -> list[Replica]:

@@ -38,7 +38,12 @@ class _Object(Engine):
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
         """The event loop it runs on; None: it has none, or any loop will do."""
-        return _loop_of(self._handle)
+        resources = getattr(getattr(self._handle, "engine_core", None), "resources", None)
+        tasks = (
+            getattr(self._handle, "output_handler", None),
+            getattr(resources, "output_queue_task", None),
+        )
+        return next((task.get_loop() for task in tasks if isinstance(task, asyncio.Task)), None)
 
     @property
     def is_unborn(self) -> bool:
@@ -61,10 +66,3 @@ class _Object(Engine):
     async def run(self, function: Callable[[], object]) -> None:
         """Call *function* on the engine's own loop, if it has one."""
         await run_on(self.loop, function)
-
-
-def _loop_of(handle: Any) -> asyncio.AbstractEventLoop | None:
-    """Return the loop that an AsyncLLM runs on; None: it has none, or any loop will do."""
-    resources = getattr(getattr(handle, "engine_core", None), "resources", None)
-    tasks = getattr(handle, "output_handler", None), getattr(resources, "output_queue_task", None)
-    return next((task.get_loop() for task in tasks if isinstance(task, asyncio.Task)), None)
