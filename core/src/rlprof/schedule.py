@@ -62,13 +62,7 @@ class Steps:
 
     def stretch_end(self, step: int) -> int:
         """Return the first step after *step* that is not chosen."""
-        end = step + 1
-        while end in self:
-            end = max(
-                (chosen.stop for chosen in self.ranges if end in chosen and chosen.step == 1),
-                default=end + 1,
-            )
-        return end
+        return next((one.stop for one in self.ranges if step in one and one.step == 1), step + 1)
 
 
 def _show(chosen: range) -> str:

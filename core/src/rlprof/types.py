@@ -162,14 +162,9 @@ class Capture:
     @property
     def header(self) -> dict[str, Any]:
         """The first key of a trace without its clock: its run, target, window and tool."""
-        return {
-            "run": self.run_id,
-            "target": attrs.asdict(self.target),
-            "window": attrs.asdict(self.window),
-            "tool": self.tool,
-            "host": self.host,
-            "pid": self.pid,
-        }
+        data = attrs.asdict(self)
+        keys = ("target", "window", "tool", "host", "pid")
+        return {"run": self.run_id} | {key: data[key] for key in keys}
 
     @property
     def stem(self) -> str:

@@ -77,30 +77,24 @@ def join(path: str, key: object) -> str:
     return f"{path}.{name}" if path else name
 
 
-def structure(cls: type[Any], data: Any, *, path: str, faults: Faults) -> Any:
+def structure(
+    cls: type[Any], data: Any, *, path: str, faults: Faults,
+    places: Mapping[Any, str] | None = None,
+) -> Any:  # fmt: skip
     """Make a *cls* of *data*, after adding all faults to *faults*.
 
     Wrong values are left out, so that the rest can still be checked; if nothing is left to build,
     the result is `BAD`. A field's `metadata={"parse": function}` replaces
     the check by its type; the function raises ValueError. A class attribute `ELSEWHERE` maps keys
-    of other profilers to ours.
+    of other profilers to ours. *places*: keys that stand under another path.
     """
     if not isinstance(data, Mapping):
         hint = "; write {} for the defaults" if data is None else ""
         return faults.add(path, f"expected keys and values, got {shown(data)}{hint}")
-    return build(
-        cls, values_of(cls, data, path=path, faults=faults), data, path=path, faults=faults
-    )
-
-
-def values_of(
-    cls: type[Any], data: Mapping[Any, Any], *, path: str, faults: Faults
-) -> dict[str, Any]:
-    """Check each of *data* by itself, and return the valid ones."""
     fields, hints = attrs.fields_dict(cls), typing.get_type_hints(cls)
     values: dict[str, Any] = {}
     for key, given in data.items():
-        here = join(path, key)
+        here = join((places or {}).get(key, path), key)
         if key not in fields:
             faults.add(here, _unknown(key, list(fields), getattr(cls, "ELSEWHERE", {})))
             continue
@@ -117,27 +111,11 @@ def values_of(
             value = BAD if is_bad else value
         if value is not BAD:
             values[key] = value
-    return values
-
-
-def build(
-    cls: type[Any],
-    values: Mapping[str, Any],
-    given: Mapping[Any, Any],
-    *,
-    path: str,
-    faults: Faults,
-) -> Any:
-    """Make a *cls* of *values*, the valid ones of *given*."""
-    required = [
-        name for name, one in attrs.fields_dict(cls).items() if one.default is attrs.NOTHING
-    ]
+    required = [name for name, one in fields.items() if one.default is attrs.NOTHING]
     for name in required:
-        if name not in given:
+        if name not in data:
             faults.add(join(path, name), "is missing; give it a value")
-    if any(name not in values for name in required):
-        return BAD
-    return _tried(path, faults, cls, **values)
+    return BAD if {*required} - values.keys() else _tried(path, faults, cls, **values)
 
 
 def _tried(

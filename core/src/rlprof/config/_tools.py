@@ -12,7 +12,7 @@ import attrs
 
 from rlprof import plugins
 from rlprof.answers import Advice
-from rlprof.config._structure import BAD, Faults, build, join, structure, values_of
+from rlprof.config._structure import BAD, Faults, join, structure
 from rlprof.errors import CaptureError, PluginError, RlprofError, closest, one_line, raised, shown
 from rlprof.types import Launch, Target, Workers
 
@@ -158,15 +158,12 @@ def _use(
     special = config.roles[target.role].options.get(name, {})
     asked, at = {**shared, **special}, here if special else everywhere
     cls = getattr(plugin, "Options", NoOptions)
+    places = dict.fromkeys(shared.keys() - special.keys(), everywhere)
     try:
-        values = values_of(cls, shared, path=everywhere, faults=faults)
-        values |= values_of(cls, special, path=here, faults=faults)
-        if faults.below(everywhere) or faults.below(here):  # what is missing may stand there
-            return None
-        options = build(cls, values, asked, path=at, faults=faults)
+        options = structure(cls, asked, path=at, faults=faults, places=places)
     except Exception as exc:  # a stranger's class, before the run: reported as a fault
         options = faults.add(at, f"the plugin cannot read its options: {raised(exc)}")
-    if options is BAD:
+    if options is BAD or faults.below(everywhere) or faults.below(here):
         return None
     tools = given["workers"].tools if "workers" in given else {}
     advice = advice_of(plugin, options, config.limits, tools, asked=asked)

@@ -88,12 +88,8 @@ def born_ns() -> int:
 
 def is_alive(process: Here) -> bool | None:
     """Return whether *process* lives; None if that cannot be seen from here."""
-    here = Here.now()
-    if (process.host, process.boot_id, process.pid_namespace) != (
-        here.host,
-        here.boot_id,
-        here.pid_namespace,
-    ):
+    machine = attrgetter("host", "boot_id", "pid_namespace")
+    if machine(process) != machine(Here.now()):
         return None
     try:
         os.kill(process.pid, 0)
@@ -133,9 +129,9 @@ def visible_devices(variable: str = "CUDA_VISIBLE_DEVICES") -> list[str] | None:
 
 def devices(host: str) -> list[str]:
     """Name the devices of this process as the manifest does: `node-a/cuda:0`."""
-    found = {
-        f"{host}/{kind}:{name}": None
+    found = (
+        f"{host}/{kind}:{name}"
         for variable, kind in _VISIBLE.items()
         for name in visible_devices(variable) or ()
-    }
-    return list(found)
+    )
+    return list(dict.fromkeys(found))

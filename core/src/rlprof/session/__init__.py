@@ -10,12 +10,12 @@ The files from what training calls down to what a plugin's hooks see:
 - `_engines`: the track of an attached engine; `_loops`: its handle, and event loops.
 - `_track`: one target and its windows; `_demands`: what rlprof-live asks of it; `_instruments`: its
   recorders, and the open window; `_elsewhere`: members of a fleet in the place of recorders.
-- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_lighter`: lighter
-  options; `_boundary`: catches what plugins raise.
+- `_recorder`: one plugin; `_calls`: its hooks, their threads and deadlines; `_boundary`: catches
+  what plugins raise.
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_job`: a capture to export; `_exports`, `export_process`,
   `_artifacts`: raw data to artifacts; `interpreter`: starts processes.
-- `_skipped`, `_unrecorded`: why nothing was recorded of a step, and less than was asked for.
+- `_why`: why nothing was recorded of a step, and less than was asked for.
 
 `_context` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """

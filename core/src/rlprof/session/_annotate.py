@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from rlprof.session import _current
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -33,6 +33,7 @@ _PLAIN = {"define": "def", "call": "", "detached": ""}
 _COROUTINE = {"define": "async def", "call": "await", "detached": ""}
 # A generator shares its caller's context between two items, so its scope sets no parent there.
 _GENERATOR = {"define": "def", "call": "yield from", "detached": ", True"}
+_GIVEN = {"VAR_POSITIONAL": "*{0}", "KEYWORD_ONLY": "{0}={0}", "VAR_KEYWORD": "**{0}"}
 # Async generators have no `yield from`.
 _ASYNC_GENERATOR = """
 def _rlprof_make(_rlprof_fn, _rlprof_open):
@@ -87,7 +88,7 @@ def _annotated(function: Any, name: str, *, span: bool) -> Any:
     elif inspect.isgeneratorfunction(function):
         words = _GENERATOR
     code = getattr(function, "__code__", None)
-    parameters, arguments = _signature(code) if code else ("*args, **kwargs",) * 2
+    parameters, arguments = _signature(function) if code else ("*args, **kwargs",) * 2
     made: dict[str, Any] = {"_rlprof_current": _current, "__name__": __name__}
     text = template.format(parameters=parameters, arguments=arguments, **words)
     exec(compile(text, "<rlprof.annotate>", "exec"), made)  # noqa: S102 -- only names go in
@@ -108,24 +109,8 @@ def _open(name: str, span: bool, session: Any, detached: bool = False) -> Any:  
     return scope
 
 
-def _signature(code: CodeType) -> tuple[str, str]:
-    """Write the parameters of *code*, without defaults, and the call that hands them on."""
-    count = code.co_argcount
-    names = list(code.co_varnames)
-    positional, keywords = names[:count], names[count : count + code.co_kwonlyargcount]
-    rest = names[count + code.co_kwonlyargcount :]
-    parameters, arguments = list(positional), list(positional)
-    if code.co_posonlyargcount:
-        parameters.insert(code.co_posonlyargcount, "/")
-    if code.co_flags & inspect.CO_VARARGS:
-        star = "*" + rest.pop(0)
-        parameters.append(star)
-        arguments.append(star)
-    elif keywords:
-        parameters.append("*")
-    parameters += keywords
-    arguments += [f"{key}={key}" for key in keywords]
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        parameters.append("**" + rest[0])
-        arguments.append("**" + rest[0])
-    return ", ".join(parameters), ", ".join(arguments)
+def _signature(function: FunctionType) -> tuple[str, str]:
+    """Write the parameters of *function*, without defaults, and the call that hands them on."""
+    bare = inspect.signature(FunctionType(function.__code__, {}, closure=function.__closure__))
+    given = [_GIVEN.get(one.kind.name, "{0}").format(name) for name, one in bare.parameters.items()]
+    return str(bare)[1:-1], ", ".join(given)

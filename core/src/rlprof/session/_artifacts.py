@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib
 import json
+import pkgutil
 import re
 import zlib
 from collections.abc import Iterable
@@ -63,13 +63,13 @@ def _plugin_of(capture: Capture) -> type[Any]:
     """Load the class that recorded *capture*; if it is missing, say what to install."""
     module, _, name = capture.plugin.partition(":")
     try:
-        plugin = load_class(capture.plugin)
+        plugin: type[Any] = pkgutil.resolve_name(capture.plugin)
     except ModuleNotFoundError as exc:
         offered = KNOWN.get((capture.kind, capture.tool))
         what = f"pip install {offered}" if offered else "install what brings it"
         missing = f"{capture.tool} needs the module {exc.name}, which is not installed here"
         raise PluginError(f"{missing}; {what}") from exc
-    except AttributeError as exc:
+    except (AttributeError, ValueError) as exc:
         if module != "__main__":
             raise
         what = "is a class of the script that ran, which no other process can import"
@@ -78,15 +78,6 @@ def _plugin_of(capture: Capture) -> type[Any]:
     if not any(hasattr(one, "rlprof_impl") for one in marked):  # nothing else is called
         raise PluginError(f"{capture.plugin} is no plugin: it marks no method with hookimpl")
     return plugin
-
-
-def load_class(plugin: str) -> type[Any]:
-    """Import `module:qualified.name`."""
-    module, _, name = plugin.partition(":")
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
 
 
 def _listed(found: Any) -> list[Artifact]:

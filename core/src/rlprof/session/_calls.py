@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from rlprof.errors import CaptureError
 
@@ -31,21 +30,11 @@ class Overrun(Exception):  # noqa: N818 -- a result of waiting, not an error of 
     """The call was not answered in time."""
 
 
-@attrs.frozen(eq=False)
-class _Call:
-    """One call. The thread that takes *token* decides: the call is answered, or given up."""
-
-    function: Callable[[], Any]
-    afterwards: Callable[[], Any] | None
-    answer: SimpleQueue[tuple[Any, Exception | None]] = attrs.field(factory=SimpleQueue)
-    token: threading.Lock = attrs.field(factory=threading.Lock)
-
-
 class HookThread:
     """Makes calls one at a time; a daemon, because a hook may hang until the process ends."""
 
     def __init__(self, name: str) -> None:
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def call(
@@ -59,20 +48,15 @@ class HookThread:
 
         If the call returns too late, *afterwards* follows it on the same thread.
         """
-        call = _Call(function, afterwards)
-        self._calls.put(call)
-        answer = None
+        answer: Future[Any] = Future()
+        self._calls.put((function, afterwards, answer))
         try:
-            with suppress(Empty):
-                answer = call.answer.get(timeout=timeout_s)
+            wait([answer], timeout_s)
         finally:  # also where the user's signal handler raises
-            is_given_up = call.token.acquire(blocking=False)
+            is_given_up = answer.cancel()
         if is_given_up:
             raise Overrun
-        result, error = answer or call.answer.get()
-        if error is not None:
-            raise error
-        return result
+        return answer.result()
 
     def end(self) -> None:
         """Let the thread end once it has made its calls."""
@@ -80,19 +64,24 @@ class HookThread:
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
+            function, afterwards, answer = call
             result = error = None
             try:
-                result = call.function()
+                result = function()
             except Exception as exc:  # raised again in the thread that waits
                 error = exc
             except BaseException as exc:  # a SystemExit here is a plugin's, not the user's
                 error = CaptureError(f"raised {type(exc).__name__}: {exc}")
-            if call.token.acquire(blocking=False):
-                call.answer.put((result, error))
-            elif call.afterwards is not None:  # it was given up meanwhile
+            try:
+                if error is None:
+                    answer.set_result(result)
+                else:
+                    answer.set_exception(error)
+            except InvalidStateError:  # it was given up meanwhile
                 with suppress(Exception):  # nobody waits, and the thread has more calls to make
-                    call.afterwards()
-            del call, result, error  # until the next call, nothing is kept alive
+                    if afterwards is not None:
+                        afterwards()
+            del call, function, afterwards, answer, result, error  # nothing is kept alive
 
 
 class Caller:

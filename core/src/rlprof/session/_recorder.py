@@ -93,14 +93,15 @@ class Recorder:
             self._too_much.append(f"the last stop took {stop_s:.1f} s of limits.stop_timeout_s")
         if not self._too_much:
             return ""
-        from rlprof.session._lighter import lighter
-
-        one_lighter = self.now.hooks.lighter
-        found = lighter(use, len(self._too_much), one_lighter, self._context.boundary)
-        if found is None:
+        options, old = use.options, attrs.asdict(use.options)
+        for _ in self._too_much:  # each reason is a notch
+            less = partial(self.now.hooks.lighter, options=options)
+            options = self._context.boundary.call(f"{self.name}.lighter", less) or options
+        changed = {key: new for key, new in attrs.asdict(options).items() if new != old[key]}
+        if not changed:
             return ""
-        self.take(found[0])
-        return f"{found[1]}; {self._too_much[-1]}"
+        self.take(attrs.evolve(use, options=options, asked={**use.asked, **changed}))
+        return f"{', '.join(f'{key}: {new}' for key, new in changed.items())}; {self._too_much[-1]}"
 
     def known(self, use: ToolUse) -> Instance | None:
         """Return the configured instance with the options of *use*, if there is one."""

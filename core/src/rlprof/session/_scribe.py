@@ -84,7 +84,8 @@ class Scribe:
         self._ended = threading.Event()
         self._is_late = False
         self._is_ending = False
-        self._turns = 0
+        self._moved = 0.0
+        """When it moved last."""
         self._next_clock = 0.0
         threading.Thread(target=self._live, name="rlprof-scribe", daemon=True).start()
 
@@ -132,15 +133,12 @@ class Scribe:
         """Write and export the rest, within the time of exports, and end the thread."""
         self._is_ending = True
         self._wake.set()
-        turns = self._turns
-        moved = warned = time.monotonic()
+        warned = self._moved = time.monotonic()
         while not self._ended.wait(0.5):  # join() would take a thread for dead if a signal cuts it
             now = time.monotonic()
-            if self._turns != turns:  # it moves; exports themselves bound how long they take
-                turns, moved = self._turns, now
             exports = self._exports
             is_here = exports is not None and exports.is_here
-            if now - moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
+            if now - self._moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
                 self._abandon()
                 reason = f"{self._folder} does not answer; what is not written yet is lost"
                 self.boundary.warn("close", reason)
@@ -159,7 +157,7 @@ class Scribe:
                 self._wake.clear()
                 # What could not be written is kept for the next turn.
                 self.boundary.call("helper thread", self._turn)
-                self._turns += 1
+                self._moved = time.monotonic()
             self.boundary.call("helper thread", self._last_turn)
         finally:
             self._ended.set()

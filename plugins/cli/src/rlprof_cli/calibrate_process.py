@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pkgutil
 import signal
 import tempfile
 import time
@@ -19,7 +20,6 @@ from typing import Any
 from rlprof import plugins
 from rlprof.config import Faults, options_of
 from rlprof.errors import CaptureError
-from rlprof.session._artifacts import load_class
 from rlprof.types import Capture, Target, Window
 from rlprof_cli._signals import heed_interrupts
 
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     os.nice(19)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # no other command needs it
     try:
-        result: dict[str, Any] = measure(load_class(plugin), json.loads(asked))
+        result: dict[str, Any] = measure(pkgutil.resolve_name(plugin), json.loads(asked))
     except CaptureError as exc:  # most often: there is no device
         result = {"error": f"it is measured without a device, and refuses that: {exc}"}
     except (Exception, SystemExit) as exc:  # code of a plugin; a missing estimate harms nothing

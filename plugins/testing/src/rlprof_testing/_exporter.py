@@ -30,9 +30,9 @@ PARTS = ({"only": "spans"}, {"only": "kit"}, {"steps": 2}, {"only": "windows", "
 _COMMAND = """
 import json, sys
 import rlprof, rlprof_cli
-from rlprof.session._artifacts import load_class
+from pkgutil import resolve_name
 where, name, argv = json.loads(sys.argv[1])
-rlprof.register("exporter", name, load_class(where))
+rlprof.register("exporter", name, resolve_name(where))
 sys.exit(rlprof_cli.main(argv))
 """
 

@@ -34,10 +34,10 @@ import json, os, sys, threading
 import attrs
 from rlprof import plugins
 from rlprof.config import Faults, options_of
-from rlprof.session._artifacts import load_class
+from pkgutil import resolve_name
 from rlprof.types import Launch, Target, Workers
 kind, where, heavy, asked, inside = json.loads(sys.argv[1])
-plugin = load_class(where)
+plugin = resolve_name(where)
 workers = Workers(inside)
 replica = 0 if kind == "engine" else None
 target = Target("rollout" if kind == "engine" else "actor", replica=replica)

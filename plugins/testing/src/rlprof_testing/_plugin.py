@@ -33,9 +33,9 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 
 _IMPORT = """
 import json, sys, threading
-from rlprof.session._artifacts import load_class
+from pkgutil import resolve_name
 plugin, heavy = json.loads(sys.argv[1])
-load_class(plugin)()
+resolve_name(plugin)()
 loaded = sorted({name.partition(".")[0] for name in sys.modules} & set(heavy))
 print(json.dumps({"loaded": loaded, "threads": threading.active_count()}))
 """

@@ -1,0 +1,104 @@
+"""Why nothing was recorded of a step, and less in a session than was asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rlprof.errors import closest
+from rlprof.schedule import Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlprof.config import Config
+    from rlprof.schedule import Schedule
+    from rlprof.session._track import Track
+
+_NAMED = 5
+"""Chosen stretches of steps that are named."""
+_CALL = "call prof.steps(...) or prof.step(...)"
+
+
+def why_unrecorded(rule: Schedule, phases: Iterable[str], *, still_open: str, is_new: bool) -> str:
+    """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
+
+    *still_open* is a window that has not ended; *is_new*: no step has begun since the target was
+    added.
+    """
+    if still_open:
+        return f"the window {still_open} was still open"
+    if is_new:
+        return "it was attached after the step had begun"
+    if rule.mode == "continuous":
+        return "its window could not be opened"
+    wanted, entered = rule.phases, set(phases)
+    if entered and (wanted is None or entered & set(wanted)):
+        return "its phases began while another window was open or ended"
+    if wanted is None:
+        return (
+            "the step entered no phase, and discrete mode records phases; mark them with "
+            "prof.phase(...), or set mode: continuous"
+        )
+    seen = ", ".join(sorted(entered)) or "none"
+    hint = closest(wanted[0], entered) if len(wanted) == 1 else ""
+    return f"the step has no phase {' or '.join(wanted)}; it has: {seen}{hint}"
+
+
+def lacking(config: Config, tracks: Sequence[Track], *, outside: bool) -> list[str]:
+    """Say why less was recorded than *config* asks for; *outside*: phases came without a step."""
+    own = [track for track in tracks if track.own.steps]
+    if outside and (own or any(track.waiting for track in tracks)):
+        reasons = [f"phases were entered outside any step; {_CALL}"]
+    else:
+        reasons = _shortfall(config, own) if own else []
+    if tracks and tracks[0].target.world_size == 1:  # else others may hold what is chosen
+        reasons += _unheld(config, tracks)
+    return reasons
+
+
+def _shortfall(config: Config, own: Sequence[Track]) -> list[str]:
+    """Name the chosen steps that did not come; but not a stretch that was only cut short."""
+    begun = [track for track in own if track.first_step is not None]
+    if not begun:
+        return [f"the config asks for {_words(own[0].own.steps)}; no step began, {_CALL}"]
+    highest, reached = max(track.highest_step for track in begun), any(one.reached for one in own)
+    missed = {
+        (chosen.start, chosen.stop): chosen
+        for track in own
+        for chosen in track.own.steps.ranges  # a rule without end: the run ended before its first
+        if chosen.stop < sys.maxsize and (highest < chosen.start or not reached)
+    }
+    role = config.roles.get(own[0].target.role)  # ranks go through the same steps: one speaks
+    is_silent = reached and own[0].target.rank != min((role and role.ranks) or (0,))
+    if is_silent or not missed:
+        return []
+    few = Steps(tuple(missed[key] for key in sorted(missed)[:_NAMED]))
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    first = min(track.first_step or 0 for track in begun)
+    through = f"steps {first}-{highest}" if first < highest else f"step {first}"
+    asks = f"{'also ' * reached}asks for {_words(few)}{more}"
+    return [f"the config {asks}; this process went through {through}"]
+
+
+def _unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
+    """Name the roles without a recorded engine, although some were attached."""
+    found = []
+    for name, role in config.roles.items():
+        held = sorted({rank for one in tracks if one.link for rank in one.ranks
+                       if one.target.role == name})  # fmt: skip
+        if held and not any(role.includes(rank) for rank in held):
+            asked = ", ".join(map(str, role.ranks or ()))
+            there = ", ".join(map(str, held))
+            found.append(
+                f"roles.{name}.ranks: {asked} is chosen, and no engine that was attached holds it "
+                f"(they hold {there})"
+            )
+    return found
+
+
+def _words(asked: Steps) -> str:
+    text = str(asked)
+    if text.endswith("-") and text[:-1].isdecimal():
+        return f"every step from {text[:-1]}"
+    return f"step {text}" if text.isdecimal() else f"steps {text}"
