@@ -175,6 +175,35 @@ def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_pa
     assert 0.3 <= finding.seconds <= finding.bound_s <= 0.5
 
 
+@cases(
+    "taken, found",
+    (0.0, ["straggler in update"]),
+    (0.1, ["straggler in generate", "straggler in update"]),
+)
+def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
+    """Where it drives the rollout alone it is not slow; its one slow step has its own finding."""
+    folder = Folder({"tool": "none", "roles": {"actor": {}}})
+    for rank in range(2):
+        stem, at = folder.process("actor", rank, world=2), 0.0
+        for step in range(1, 9):
+            rolled, late = at + (taken if rank else 0.4), 2.0 if step == 6 else 0.0
+            done = at + 0.4 + (0.05 if rank else 0.05 + late)
+            phases = {
+                "generate": (at, rolled),
+                "update": (at + 0.4, done),
+                "meet": (done, at + 0.5 + late),
+            }
+            folder.whole_step(stem, step, phases)
+            folder.span(stem, "span", "trajectory", (at, rolled), step, trajectory=f"{step}-{rank}")
+            at += 0.5 + late
+
+    findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=20))).findings
+
+    named = [f"{one.cause} in {one.title.split()[-1].strip('.')}" for one in findings]
+    assert named == found
+    assert findings[-1].title.startswith("In step 6: All wait 2.")
+
+
 @pytest.mark.parametrize("cause", ["data", "gc"])
 def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     """However little one of them is slower, and whichever it is."""

@@ -65,7 +65,7 @@ def test_the_stop_is_not_blamed_on_the_phase(phase, tmp_path):
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=14)), step=4)
 
     assert [one.cause for one in analysis.findings] == ["recording"]
-    assert "rlprof itself starts or stops recordings for 2.00 s of it" in analysis.verdict
+    assert "Starting and stopping recordings takes 2.00 s of it" in analysis.verdict
     assert analysis.verdict.startswith("Step 4 (touched by a start, stop or export")
 
 
@@ -82,6 +82,18 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
     assert (last.step, last.state, last.seconds) == (11, "unfinished", pytest.approx(0.4))
     assert analysis.state == "died"
     assert [one for one in analysis.notes if one.startswith("Step 11 is unfinished: the run died")]
+
+
+def test_a_last_step_that_an_exception_ended_is_unfinished(tmp_path):
+    """A phase that was broken off says nothing of the time that it takes."""
+    folder = Folder()
+    driver = ten_steps(folder)
+    folder.span(driver, "phase", "rollout", (11.0, 11.4), 11, error="KeyboardInterrupt")
+    folder.span(driver, "step", "step 11", (11.0, 11.4), 11)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=13)))
+
+    assert analysis.clean.left_out["unfinished"] == (11,)
 
 
 def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
@@ -318,12 +330,12 @@ def of_meeting(path, **more):
 
 @cases(
     "late, told",
-    (1, "In the traces of 5/backward, rank 1 comes last: others wait up to 0.40 s for it."),
+    (1, None),
     (2, "Nor do the traces of 5/backward: no rank comes late to collectives."),
     (None, "Nor do the traces of 5/backward: they hold no shared collective."),
 )
 def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
-    """No time says who is late: the line to paste; then the note says what traces do."""
+    """No time says who is late: the line to paste; then traces do, as a finding or a note."""
     path = make_torchrun(tmp_path / "run", ranks=2)
     command = "--role trainer --rank all --phase backward --tool torch"
     when = "while the next run is live"
@@ -331,7 +343,11 @@ def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
 
     record(path, late)
 
-    assert of_meeting(path) == [told]
+    assert of_meeting(path) == ([told] if told else [])
+    for step in () if told else (None, 5):
+        first = analyse(rlprof.read(path), step=step).findings[0]
+        assert (first.cause, first.seconds) == ("device", pytest.approx(0.4, abs=1e-3))
+        assert first.title.startswith("trainer: rank 1 comes last ")
 
 
 def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):

@@ -86,7 +86,7 @@ def analyse(
         frontiers=frontiers, pieces=pieces, counted=counted, meetings=meetings,
     )  # fmt: skip
     ends = list(ends_of(run, recorded, timeline))
-    whole = whole_of(ends, timeline)
+    whole = whole_of(ends, recorded, timeline)
     clean, steps = clean_of(steps, touched, whole=whole, skipped=timeline.skipped)
     places = {place for place, one in enumerate(steps) if one.state == "clean"}
     tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)

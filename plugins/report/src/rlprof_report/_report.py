@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Changes when a field is removed or changes its meaning, not when one is added."""
+_ALL = 10_000
+"""Lines of `report.txt`: it leaves no note out."""
 
 
 class Report:
@@ -53,7 +55,7 @@ class Report:
         texts = {
             "report.html": _page.page(analysis),
             "report.json": report_json(analysis),
-            "report.txt": text_of(analysis) + "\n",
+            "report.txt": text_of(analysis, height=_ALL) + "\n",
         }
         return [_written(out / name, text) for name, text in texts.items()]
 

@@ -20,9 +20,14 @@ _UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
 def text_of(
-    analysis: Analysis, *, step: int | None = None, some: bool = False, width: int = WIDTH
+    analysis: Analysis,
+    *,
+    step: int | None = None,
+    some: bool = False,
+    width: int = WIDTH,
+    height: int = HEIGHT,
 ) -> str:
-    """Return the verdict, then the evidence: 24 lines of *width*, except commands to paste.
+    """Return the verdict, then the evidence: *height* lines of *width*, except commands to paste.
 
     *step*: the analysis is about this step. *some*: it is about some steps of a run; name them.
     """
@@ -32,16 +37,18 @@ def text_of(
         lines += _step(own, width)
     elif analysis.phases:
         lines += _phases(analysis, width)
-    room = HEIGHT - len(lines) - 1
+    room = height - len(lines) - 1
     found = list(_findings(analysis, room, step, width))
     lines += found
     room -= len(found)
     rest = [note for note in analysis.notes if note not in analysis.verdict]
-    notes = [line for note in rest for line in _note(note, width)]
-    if notes and room > 1:
-        hidden = len(notes) > room
-        lines += notes[: room - 1] if hidden else notes
-        lines += ["note: more are in the report"] if hidden else []
+    for number, note in enumerate(rest):
+        own_lines = list(_note(note, width))
+        if len(own_lines) > room - (number + 1 < len(rest)):
+            lines += ["note: more are in the report"] if room > 0 else []
+            break
+        lines += own_lines
+        room -= len(own_lines)
     command = f"rlprof export {argument(analysis.run)} --to report"
     lines.append(plain(f"the whole report as a page: {command}"))
     return "\n".join(line.rstrip() for line in lines)

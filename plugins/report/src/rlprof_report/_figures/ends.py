@@ -56,13 +56,16 @@ def ends_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterator
             yield End("", at, is_loss=False)
 
 
-def whole_of(ends: Iterable[End], timeline: Timeline) -> int:
-    """Count the steps up to the first that lacks spans.
+def whole_of(ends: Iterable[End], recorded: Recorded, timeline: Timeline) -> int:
+    """Count the steps up to the first that lacks spans, or the last if an exception ended it.
 
     If a cut file leaves fewer than 3, its steps count in spite of that, for there is nothing else.
     """
     kept = [at for one in ends if (at := one.place) is not None and (at > 2 or not one.is_loss)]
-    return min([*kept, len(timeline) - timeline.unfinished])
+    broken_off = timeline.of(recorded.phases[recorded.phases["broken_off"]])
+    last = len(timeline) - 1
+    whole = last if last in broken_off else len(timeline) - timeline.unfinished
+    return min([*kept, whole])
 
 
 def _lost(file: str, why: str, recorded: Recorded, timeline: Timeline | None) -> End:

@@ -13,7 +13,7 @@ from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.pauses import pauses_of
 from rlprof_report._findings.rollout import rollout_of
-from rlprof_report._plain import secs
+from rlprof_report._plain import listed, secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rlprof_report._findings.facts import Context, Facts
     from rlprof_report.values import Ranks
 
+_IN_IT = 0.05
+"""Ranks that spend a smaller share of the slowest one's time in a phase take no part in it."""
 _NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
 
 
@@ -77,6 +79,8 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         is_replicas = is_rollout and context.leads_fleet
         if ranks.meets or is_replicas or is_data(group.phase) or not _ends_late(group):
             continue
+        if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
+            continue  # one rank drives the rollout of all
         wait = ranks.wait_s
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
             wait -= sum(one[0] for other, own in found.items() if other != process for one in own)
@@ -88,6 +92,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         _, group, own = max(phases, key=lambda one: one[0])
         took, usual, phase = own.max_s, own.max_s - own.wait_s, group.phase
         place = phase if phase == BETWEEN else f"in {phase}"
+        also = [one[1].phase for one in phases if one[1] is not group]
         yield Measure(
             "straggler",
             wait,
@@ -95,6 +100,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             f"All wait {secs(wait)} for {who}, the slowest {place}.",
             (
                 f"It spends {secs(took)} {place}, the median of the others {secs(usual)}.",
+                *([f"It is also the slowest of {listed(also)}."] if also else []),
                 *([_NAME_IT] if phase == BETWEEN else uneven_tokens(group)),
             ),
             (who,),
@@ -143,7 +149,7 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
         what = f"the span {name}" if process == context.leader else name
         evidence += (f"Most of that is in {what} of {context.name(process)}.",)
     elif rank is None:
-        evidence += (f"There, each may wait for one that works. {_NAME_IT}",)
+        evidence += (f"There, the others may be waiting for one rank that is working. {_NAME_IT}",)
     yield Measure(
         "gap",
         seconds,

@@ -18,7 +18,7 @@ from rlprof_report._findings.odd import odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
-from rlprof_report.device import device_findings
+from rlprof_report.device import device_findings, late_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +51,8 @@ def conclude(
     devices = () if analysis.device is None else device_findings(analysis.device, analysis)
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)
-        findings += devices
+        known = {one.title for one in findings}
+        findings += [one for one in devices if one.title not in known]
     else:
         weighed, clean = _of_run(analysis, facts, context), len(analysis.clean.steps)
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
@@ -87,14 +88,22 @@ def _of_run(analysis: Analysis, facts: Sequence[Facts], context: Context) -> lis
     if len(clean) < 2 or usual_s is None:
         return []
     steps = [one.step for one in clean]
-    weighed = weigh(steps, rows_of([measures_of(one, context) for one in clean]))
-    return weighed + _unexplained(steps, weighed, usual_s)
+    rows = rows_of([measures_of(one, context) for one in clean])
+    weighed = weigh(steps, rows)
+    return weighed + _unexplained(steps, rows, weighed, usual_s, context)
 
 
 def _unexplained(
-    steps: Sequence[Step], weighed: Sequence[Weighed], usual_s: float
+    steps: Sequence[Step],
+    rows: Sequence[Row],
+    weighed: Sequence[Weighed],
+    usual_s: float,
+    context: Context,
 ) -> list[Weighed]:
-    """Name steps that are far slower than the others and that no cause explains."""
+    """Name steps that are far slower than the others, though no cause is rare enough.
+
+    A cause that all steps have may take far longer in these; else the phase that grew is named.
+    """
     explained = {step for one in weighed if one.is_rare for step in one.steps}
     seconds = np.array([one.seconds for one in steps])
     spread = float(np.median(np.abs(seconds - usual_s))) * 1.4826
@@ -109,7 +118,10 @@ def _unexplained(
     if len(slow) == 1 and slow[0].seconds - usual_s < 2 * _SLOW_S:
         return []
     typical = sorted(slow, key=lambda one: one.seconds)[len(slow) // 2]
-    measure = _slow(typical, steps, usual_s)
+    measure = _slow(typical, steps, usual_s, context)
+    grown = weigh_one(typical, rows[steps.index(typical)], steps, rows)
+    if grown and grown[0].per_step_s >= measure.seconds / 2:
+        measure = grown[0].measure
     share = measure.seconds / typical.seconds
     numbers = tuple(one.step for one in slow)
     total = sum(one.seconds - usual_s for one in slow) / len(steps)
@@ -117,7 +129,7 @@ def _unexplained(
     return [Weighed(measure, key, typical.step, share, numbers, total, is_rare=True)]
 
 
-def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
+def _slow(step: Step, peers: Sequence[Step], usual_s: float, context: Context) -> Measure:
     """Name the phase of a slow step that took longer than it does in others."""
     grown, rare = {}, set()
     for phase in step.phases:
@@ -137,6 +149,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float) -> Measure:
         bound_s=more,
         sentence=f"{name} {why}",
         where=(f"step {step.step}, {name}",),
+        role=context.processes[context.leader].target.role,
         phase="" if name == "the time between phases" else name,
     )
 
@@ -165,15 +178,22 @@ def _of_step(
         rows = rows_of([measures_of(one, context) for one in peers])
         shared = _shared(own.step, row, _of_run(analysis, facts, context))
         weighed = weigh_one(own.step, row, steps, rows)
+        late = () if analysis.device is None else late_in(analysis.device, own.step)
         more = own.step.seconds - usual_s
-        if not any(one.per_step_s >= more / 2 for one in weighed) and more >= 0.1 * usual_s:
-            measure = _slow(own.step, steps, usual_s)
+        explained = [*(one.per_step_s for one in weighed), *(one.seconds for one in late)]
+        if not any(seconds >= more / 2 for seconds in explained) and more >= 0.1 * usual_s:
+            measure = _slow(own.step, steps, usual_s, context)
             weighed.append(in_one(own.step, (measure.cause, ""), measure, more))
         shown = [one.measure for one, _ in shared]
-        weighed = [one for one in weighed if one.measure not in shown]
         at = step_ahead(analysis)
+        others = [finding_of(one, run, clean=1, at=at) for one in weighed
+                  if one.measure not in shown]  # fmt: skip
+        others = sorted([*others, *late], key=lambda one: -one.seconds)
         findings = [_also(finding_of(one, run, clean=1, at=at), of_run) for one, of_run in shared]
-        findings += [finding_of(one, run, clean=1, at=at) for one in weighed]
+        if others and findings and others[0].seconds > findings[0].seconds:
+            findings, shared = [*others, *findings], []
+        else:
+            findings += others
     numbers = [one.step.step for one in peers]
     return findings, verdict.of_step(own.step, usual_s, numbers, findings, shared=len(shared))
 
@@ -184,6 +204,8 @@ def _shared(step: Step, row: Row, of_run: Sequence[Weighed]) -> list[tuple[Weigh
     for one in of_run:
         measure = row.get(one.key)
         is_rare_here = one.is_rare and step.step not in one.steps
+        if any(measure is other.measure for other, _ in found):
+            continue
         if measure is not None and measure.seconds >= one.seconds / 2 and not is_rare_here:
             found.append((in_one(step, one.key, measure, measure.seconds), one))
     return found
@@ -191,15 +213,15 @@ def _shared(step: Step, row: Row, of_run: Sequence[Weighed]) -> list[tuple[Weigh
 
 def _also(finding: Finding, of_run: Weighed) -> Finding:
     """Say where else the run has *finding*."""
-    also = f"It is the typical one of {numbered(of_run.steps)}."
+    also = f"This step is typical of {numbered(of_run.steps)}."
     if finding.step != of_run.step:
-        also = f"Typical of {numbered(of_run.steps)} is step {of_run.step}: {secs(of_run.seconds)}."
+        also = f"Step {of_run.step} is typical of {numbered(of_run.steps)}: {secs(of_run.seconds)}."
     return attrs.evolve(finding, evidence=(finding.evidence[0], also, *finding.evidence[1:]))
 
 
 def _is_ours(measure: Measure, step: Step) -> bool:
     """Whether half of it is ours: recordings start and stop between phases, or in its phase."""
-    if measure.cause == "gap":
+    if not measure.phase:
         return step.cost_s >= measure.seconds / 2
     ours = merged((round(one.start_s * 1e9), round(one.end_s * 1e9)) for one in step.touches)
     inside = sum(
@@ -217,7 +239,7 @@ def _ours(step: Step) -> Iterator[Measure]:
             "recording",
             step.cost_s,
             longest.target,
-            f"rlprof itself starts or stops recordings for {secs(step.cost_s)} of it.",
+            f"Starting and stopping recordings takes {secs(step.cost_s)} of it.",
             (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
             (f"window {longest.window}",),
             bound_s=step.cost_s,

@@ -86,5 +86,5 @@ def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:
         named = last.phases[-1].name if last.phases else "its beginning"
         yield (
             f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "
-            f"the end of {named}; a phase that never ended is in no file."
+            f"the end of {named}; a phase is written when it ends."
         )

@@ -38,6 +38,8 @@ def met_in(analysis: Analysis, phase: PhaseSummary, *, perhaps: bool = False) ->
 
 def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
     """Name large phases that hide a late rank, unless a finding (of *step*) names that rank."""
+    if step is not None and analysis.findings:
+        return
     most = 1 if step is not None else len(analysis.clean.steps) / 2
     least_s = max((one.median_s for one in analysis.phases), default=0.0)
     for phase in analysis.phases:
@@ -74,13 +76,13 @@ def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> s
     windows = [window for window, own in ranks.items() if len(own) > 1]
     if not windows or analysis.device is None:
         return ""
-    late: defaultdict[int, float] = defaultdict(float)
+    late: defaultdict[int, list[float]] = defaultdict(list)
     for one in analysis.device.late:
         if one.role == role and one.window in windows:
-            late[one.rank] += one.late_s
-    last = max(late, key=lambda rank: late[rank], default=0)
-    if late and late[last] >= _ALIKE * phase.median_s * len(windows):
-        late_rank = f"rank {last} comes last: others wait up to {secs(late[last])} for it"
+            late[one.rank].append(one.late_s)
+    last = max(late, key=lambda rank: sum(late[rank]), default=0)
+    if late and sum(late[last]) >= _ALIKE * phase.median_s * len(windows):
+        late_rank = f"rank {last} comes last: others wait up to {secs(max(late[last]))} for it"
         return f" In the traces of {listed(windows)}, {late_rank}."
     why = "no rank comes late to collectives" if late else "they hold no shared collective"
     return f" Nor do the traces of {listed(windows)}: {why}."

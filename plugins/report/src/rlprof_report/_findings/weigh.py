@@ -108,13 +108,15 @@ def _weighed(steps: Sequence[Step], rows: Sequence[Row], least_s: float) -> list
     keys = dict.fromkeys(key for row in rows for key in row)
     chronic = [_chronic(steps, rows, key, least_s) for key in keys if key[1]]
     found = [one for one in chronic if one is not None]
-    causes = {one.measure.cause for one in found}
+    causes, whose = {one.measure.cause for one in found}, {one.key for one in found}
     for key in keys:
-        if not key[1] and key[0] not in causes:
-            one = _chronic(steps, rows, key, least_s)
-            if one is None and len(steps) >= _ENOUGH:
-                one = _rare(steps, rows, key)
-            found += [] if one is None else [one]
+        is_new = not key[1] and key[0] not in causes
+        one = _chronic(steps, rows, key, least_s) if is_new else None
+        # Next to a rank that is always slow, another may be slow once.
+        is_others = bool(key[1]) and key[0] in causes and key not in whose
+        if one is None and (is_new or is_others) and len(steps) >= _ENOUGH:
+            one = _rare(steps, rows, key)
+        found += [] if one is None else [one]
     return sorted(found, key=lambda one: -one.per_step_s)
 
 

@@ -35,6 +35,7 @@ class Attributes(msgspec.Struct, gc=False):
     queued_s: Any = None
     first_token_s: Any = None
     preemptions: Any = None
+    error: Any = None
 
 
 class Line(msgspec.Struct, gc=False):

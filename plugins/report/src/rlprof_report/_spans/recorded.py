@@ -37,7 +37,7 @@ class Recorded:
     steps: np.ndarray
     phases: np.ndarray
     """`nested`: it lies within another of its process. `of_fleet`: calls, as its driver wrote them.
-    `by_driver`: the driver entered it on a member."""
+    `by_driver`: the driver entered it on a member. `broken_off`: an exception left it."""
     parts: np.ndarray
     """Trajectories and their parts; requests."""
     others: np.ndarray
@@ -140,7 +140,7 @@ def _fleet_row(
     name = words.number(line.name)
     return (
         place, PHASE, name, start, end, step, line.occurrence, line.id, -1, 0, 0, -1,
-        True, False, False,
+        True, False, False, False,
     )  # fmt: skip
 
 

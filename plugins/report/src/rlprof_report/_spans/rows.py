@@ -24,7 +24,7 @@ SCOPE = np.dtype([
     ("process", "i4"), ("kind", "i1"), ("name", "i4"), ("start", "i8"), ("end", "i8"),
     ("step", "i8"), ("occurrence", "i8"), ("id", "i8"), ("parent", "i8"), ("thread", "i8"),
     ("tokens", "i8"), ("version", "i4"), ("of_fleet", "?"), ("nested", "?"),
-    ("by_driver", "?"),
+    ("by_driver", "?"), ("broken_off", "?"),
 ])  # fmt: skip
 PART = np.dtype([
     ("process", "i4"), ("name", "i4"), ("start", "i8"), ("end", "i8"), ("step", "i8"),
@@ -102,14 +102,15 @@ class Rows:
             noted = line.attributes
             end = max(line.t0, line.t1)
             if line.kind != "span":
-                tokens, version, by_driver = 0, NOTHING, False
+                tokens, version, by_driver, broken_off = 0, NOTHING, False, False
                 if noted is not None:
-                    by_driver = noted.source == DRIVER
+                    by_driver, broken_off = noted.source == DRIVER, noted.error is not None
                     tokens, version = _count(noted.tokens), number(noted.version)
                 scopes.append((
                     process, line.kind == "phase", number(line.name), line.t0, end, step,
                     line.occurrence, line.id, -1 if line.parent is None else line.parent,
                     line.thread & _THREAD, tokens, version, False, False, by_driver,
+                    broken_off,
                 ))  # fmt: skip
             elif noted is not None and (noted.trajectory is not None or line.name == "request"):
                 parts.append((

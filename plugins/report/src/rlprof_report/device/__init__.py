@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from rlprof_report.device._device import device_of, json_bytes
-from rlprof_report.device._findings import device_findings
+from rlprof_report.device._findings import device_findings, late_in
 from rlprof_report.device._kinds import Rules
 from rlprof_report.device.values import (
     CaptureDevice,
@@ -34,4 +34,5 @@ __all__ = [
     "device_findings",
     "device_of",
     "json_bytes",
+    "late_in",
 ]

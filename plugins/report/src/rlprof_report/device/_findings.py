@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlprof_report.device.values import CaptureDevice, Device, LateRank
-    from rlprof_report.values import Analysis
+    from rlprof_report.values import Analysis, Step
 
 _EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
 """The least shares of the recorded phases for a finding."""
@@ -38,6 +38,17 @@ def device_findings(device: Device, analysis: Analysis | None = None) -> tuple[F
         usual = _Usual(phases, analysis.clean.median_s, analysis.clean.steps)
     found = [*_of_roles(device, usual), *_of_ranks(device, usual)]
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
+
+
+def late_in(device: Device, step: Step) -> tuple[Finding, ...]:
+    """Return the ranks that come last to the collectives of one step, if windows recorded it."""
+    ours = str(step.step)
+    late = tuple(one for one in device.late if one.window.partition("/")[0] == ours)
+    phases: defaultdict[str, float] = defaultdict(float)
+    for phase in step.phases:
+        phases[phase.name] += phase.seconds
+    own = attrs.evolve(device, late=late)
+    return tuple(_of_ranks(own, _Usual(phases, step.seconds, ())))
 
 
 @attrs.frozen
@@ -124,21 +135,29 @@ def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
         waits = [_wait_s(ones, one) for ones, one in zip(by_window.values(), last, strict=True)]
         shown = [one for one in device.captures if one.role == role and one.window in by_window]
         mine = [one for one in shown if one.rank == last[0].rank]
-        span_s = sum(one.temporal.window_s for one in mine if one.temporal)
-        if not mine or not span_s or sum(waits) / span_s < _LATE:
+        spans = [
+            one.temporal.window_s if one.temporal else usual.of(_phase_of(one)) or 0.0
+            for one in mine
+        ]
+        span_s = sum(spans)
+        if not span_s or not _LATE <= sum(waits) / span_s <= 1:  # such a step is not usual
             continue
         votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
         steps = len({_step_of(one) for one in mine})
         yield _finding(
             f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (
-                f"It was last in {votes} of {count} collectives, in {len(last)} windows.",
+                f"It was last in {votes} of {count} collectives, in {_windows(len(last))}.",
                 f"The others wait {sum(waits):.3f} s longer in collectives than it does.",
             ),
             (sum(waits) / steps, span_s / steps),
             mine[0],
             usual,
         )
+
+
+def _windows(count: int) -> str:
+    return f"{count} window{'s' if count != 1 else ''}"
 
 
 def _phase_of(one: CaptureDevice) -> str:
