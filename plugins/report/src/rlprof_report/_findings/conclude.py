@@ -200,7 +200,7 @@ def _of_step(
 
 def _shared(step: Step, row: Row, of_run: Sequence[Weighed]) -> list[tuple[Weighed, Weighed]]:
     """Find causes of the run that *step* has, as they are in it and in the run."""
-    found = []
+    found: list[tuple[Weighed, Weighed]] = []
     for one in of_run:
         measure = row.get(one.key)
         is_rare_here = one.is_rare and step.step not in one.steps
