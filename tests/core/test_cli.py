@@ -266,15 +266,13 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
     assert shell("check", file)[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("join", "steps", "windows"),
-    [
-        ("false", "0-8", ["3", "4", "5"]),
-        ("false", "4", ["4"]),
-        ("false", "3,5-9", ["3", "5", "9"]),
-        ("true", "0-100", ["3-5", "9"]),
-        ("true", "4-9", ["9"]),
-    ],
+@cases(
+    "join, steps, windows",
+    ("false", "0-8", ["3", "4", "5"]),
+    ("false", "4", ["4"]),
+    ("false", "3,5-9", ["3", "5", "9"]),
+    ("true", "0-100", ["3-5", "9"]),
+    ("true", "4-9", ["9"]),
 )
 def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     """Continuous mode: a window a step, or one a stretch; only those that open in the range."""
@@ -388,6 +386,7 @@ def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
     }  # fmt: skip
     assert [run["path"], run["state"], run["captures"]] == [str(prof.run_dir), "ended", []]
     assert run["processes"][0]["target"]["role"] == "actor"
+    assert "nothing was captured; the config asks for spans" in shell("ls", prof.run_dir)[1]
     code, out, err = shell("ls", bad)
     assert (code, out) == (1, "")
     assert err.startswith(f"rlprof: {bad}/run.json: cannot be read: ")
@@ -403,6 +402,7 @@ def test_commands_print_json(shell, tmp_path):
     plan = json.loads(shell("plan", config, "--json")[1])
     offers = json.loads(shell("plugins", "--json")[1])
     config.write_text("{tool: none, stpes: [2]}")
+    wrong = [shell("check", one)[2] for one in (config, tmp_path)]
     code, out, err = shell("check", config, "--json")
 
     assert [good["roles"], good["faults"]] == [{"actor": ["fake"]}, []]
@@ -410,10 +410,11 @@ def test_commands_print_json(shell, tmp_path):
         {"step": 2, "role": "actor", "ranks": ["0"], "tools": ["fake"],
          "windows": ["one per outermost phase"]}
     ]  # fmt: skip
-    assert {"kind": "tool", "name": "fake", "fits": True}.items() <= next(
-        one for one in offers if one["name"] == "fake"
-    ).items()
+    fake = next(one for one in offers if one["name"] == "fake")
+    assert (fake["kind"], fake["fits"]) == ("tool", True)
     assert (code, err, len(json.loads(out)["faults"])) == (1, "", 1)
+    pages = [one.partition("\n")[2] for one in wrong]
+    assert [one[:20] for one in pages] == ["rlprof check --keys ", "rlprof check --help "]
 
 
 @pytest.mark.slow

@@ -21,25 +21,21 @@ def faults_of(config: Any, *, check: bool = False) -> list[str]:
     """Return the faults of *config*, without the word all of them begin with."""
     with pytest.raises(ConfigError) as error:
         (check_config if check else load_config)(config)
-    lines = str(error.value).splitlines()
-    assert len(lines) - 1 == len(error.value.faults)
-    assert lines[0] == f"config: {len(lines) - 1} fault{'s' if len(lines) != 2 else ''}"
-    return [line.removeprefix("  config: ") for line in lines[1:]]
+    count, lines = len(error.value.faults), str(error.value).splitlines()
+    assert lines[:-count] == ([f"config: {count} faults"] if count > 1 else [])
+    return [line.strip().removeprefix("config: ") for line in lines[-count:]]
 
 
 def test_what_is_written_is_read_as_values():
     """One tool or several, all ranks or some, a rule of steps, bytes with a unit or without."""
-    config = load_config(
-        {
-            "tool": ["torch", "nsys"],
-            "steps": {"every": 100, "first": 2},
-            "roles": {
-                "actor": {"ranks": [3, 0, 3], "options": {"nsys": {"trace": "cuda"}}},
-                "rollout": {"ranks": "all", "tool": [], "engine": "vllm"},
-            },
-            "limits": {"bytes": "1.5KB", "window_s": 60, "stop_timeout_s": 0.5},
-        }
-    )
+    config = load_config({
+        "tool": ["torch", "nsys"], "steps": {"every": 100, "first": 2},
+        "roles": {
+            "actor": {"ranks": [3, 0, 3], "options": {"nsys": {"trace": "cuda"}}},
+            "rollout": {"ranks": "all", "tool": [], "engine": "vllm"},
+        },
+        "limits": {"bytes": "1.5KB", "window_s": 60, "stop_timeout_s": 0.5},
+    })  # fmt: skip
     sizes = {1: 1, "1000": 1000, "4GB": 4 * 10**9, "4 gb": 4 * 10**9, "512MiB": 512 * 2**20}
 
     assert config == Config(
@@ -110,6 +106,8 @@ def test_all_faults_come_at_once():
       "mode: discrete")),
     ({"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
      "roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"),
+    ({"roles": {"ref": {}, "tool": "x"}},
+     "roles.tool: expected keys and values, got 'x'; it is a key of a role: indent it below one"),
     ({"tools": {"tocrh": {}}}, "tools.tocrh: no role uses it; did you mean 'torch'?"),
     ({"roles": ["ref"]}, "roles: expected keys and values, got ['ref']; write {ref: {}}"),
 )  # fmt: skip
@@ -231,26 +229,25 @@ def test_options_of_a_role_go_over_those_of_the_run():
 def test_each_fault_has_its_line(tmp_path):
     """The faults of a YAML file come in its order, each with the line of its key."""
     file = tmp_path / "p.yaml"
-    file.write_text(
-        dedent("""\
-            tool: [sampler, missing]
-            tools:
-              sampler:
-                depth:
-                  levels: no
-                events:
-                  - cycles
-                  - 7
-            roles:
-              actor:
-                phases:
-                  - gen
-                  - 3
-              critic: {tool: counter, rnks: [0]}
+    text = """\
+        tool: [sampler, missing]
+        tools:
+          sampler:
+            depth:
+              levels: no
+            events:
+              - cycles
+              - 7
+        roles:
+          actor:
+            phases:
+              - gen
+              - 3
+          critic: {tool: counter, rnks: [0]}
 
-            strict: 1
-        """)
-    )
+        strict: 1
+    """
+    file.write_text(dedent(text))
 
     with pytest.raises(ConfigError) as error:
         check_config(file)

@@ -361,10 +361,8 @@ def test_jobs_without_a_launchers_name_are_told_apart_by_their_parent(tmp_path):
     )
     shell = "{py} -c '{code}' 0 {dir} & {py} -c '{code}' 1 {dir} & wait"
     command = shell.format(py=sys.executable, code=script.replace("'", '"'), dir=tmp_path)
-    jobs = [
-        subprocess.Popen(["bash", "-c", command], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]  # fmt: skip
+    argv = ["bash", "-c", command]
+    jobs = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
 
     folders = [set(job.communicate(timeout=60)[0].split()) for job in jobs]
 

@@ -1,5 +1,6 @@
 """Requests to a live run: seen by the helper thread, opened at the next step that is free."""
 
+import re
 import subprocess
 import threading
 
@@ -8,6 +9,7 @@ import pytest
 import rlprof
 from rlprof import control
 from rlprof.config import load_config
+from rlprof_cli._requests import joined
 from rlprof_live._slow import SlowSteps
 from rlprof_live.control import cancel
 from tests.cases import cases
@@ -59,7 +61,7 @@ def test_a_run_without_steps_records_what_it_is_asked(config):
     assert [c.request for c in run.captures] == [soon.id] * 4 + [late.id]
 
 
-def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls, tmp_path):
+def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls, tmp_path, shell):
     """Two threads wait for a request, and nothing else: no tool, no scratch, no counters."""
     before = set(threading.enumerate())
 
@@ -75,6 +77,7 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
     assert [call for call in calls if call[2:3] != ("launch",)] == []
     assert list((tmp_path / "scratch").rglob("actor-*")) == []
     assert not (prof.run_dir / "counters").exists()
+    assert "was captured; nothing is recorded until it is asked" in shell("ls", prof.run_dir)[1]
 
 
 # failures.md: step-over
@@ -196,6 +199,20 @@ def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
     assert windows(prof) == ["0/rollout", "0/update"]
 
 
+def test_ranks_that_have_not_opened_the_run_are_waited_for_and_named(config, shell):
+    """The world of a role says which ranks there are; none is left out in silence."""
+    with rlprof.open(config(steps="none"), rank=0, world_size=2) as prof:
+        prof.scribe.flush()
+        code, out, _ = shell("capture", prof.run_dir, "--rank", "all", "--no-wait")
+        alone, every = rlprof.read(prof.run_dir), control.Request("a", "actor", ranks=None)
+        other = prof.manifest.read_text().replace('"rank":0', '"rank":1')
+        prof.manifest.with_name("actor-1.jsonl").write_text(other)
+        run, late = joined(alone, [every], 60)
+
+    assert (code, late, len(run.processes)) == (1, [], 2)
+    assert "\n  actor 1/2: has not opened the run, so it is not asked\n" in out
+
+
 def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):
     """A process that joins late is not asked what was asked before it came."""
     monkeypatch.setenv("RLPROF_RUN_ID", "one")
@@ -262,9 +279,10 @@ def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
     assert "rlprof export" not in outs[0]
     assert "refused: fake.levle: unknown key; did you mean 'level'?" in outs[1]  # installed there
     assert "no live process of critic (live: actor 0/1)\n" in errs[2]
-    assert "rlprof capture: 3 faults" in errs[3]
+    assert errs[3].startswith("rlprof: capture: 3 faults\n  --rank: expected 'all'")
     assert "--next: expected at least 1, got 0" in errs[3]
-    assert "--at: expected at most 999999999999999999, got 9999" in errs[4]
+    assert errs[4].startswith("rlprof: --at: expected at most 999999999999999999, got 9999")
+    assert errs[4].endswith("9\nrlprof capture --help explains this command\n")
     assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in errs[5]
 
 
@@ -275,7 +293,7 @@ def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
         "fake.level=high": "--set fake.level=high: expected a whole number, got 'high'",
         "fkae.level=1": "; did you mean 'fake'?",
     }
-    with rlprof.open(config(steps="none")) as prof:
+    with rlprof.open(config(steps="none", slow_step={})) as prof:
         prof.scribe.flush()
         for word, why in wrong.items():
             code, _, err = shell("capture", prof.run_dir, "--no-wait", "--set", word)
@@ -285,8 +303,11 @@ def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
     assert not list(prof.run_dir.glob("requests/*"))
     ended = [shell("capture", path) for path in (prof.run_dir, prof.run_dir.parent)]
     assert [code for code, *_ in ended] == [1, 1]
-    assert "the run has ended, so no process can be asked" in ended[0][2]
-    assert "holds no live run" in ended[1][2]
+    now = r"ended at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert re.search(f": the run {now}, so no process can be asked", ended[0][2])
+    latest = f"the latest, {prof.run.run_id}, {now}, and no newer one has opened"
+    assert re.search(f": holds no live run: {latest}", ended[1][2])
+    assert "captured; no step was slow enough, and nothing is" in shell("ls", prof.run_dir)[1]
 
 
 def watched(config, seconds, **rule):

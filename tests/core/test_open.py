@@ -64,11 +64,8 @@ def test_the_only_role_need_not_be_named(config):
         rlprof.open(config(roles={"actor": {}, "critic": {}}))
 
 
-@pytest.mark.parametrize(
-    ("rank", "size"),
-    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
-     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")],
-)  # fmt: skip
+@cases("rank, size", ("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+       ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, size):
     """Each launcher's variables are known."""
     monkeypatch.setenv(rank, "0")

@@ -155,10 +155,8 @@ def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
     assert [expected] == [capture.state for capture in run.captures]
 
 
-@pytest.mark.parametrize(
-    ("lines", "lacking"),
-    [([], "first line"), ([*beginning()[1:], OPENED], "first line"), ([beginning()[0]], "clock")],
-)
+@cases("lines, lacking", ([], "first line"), ([*beginning()[1:], OPENED], "first line"),
+       ([beginning()[0]], "clock"))  # fmt: skip
 def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
     """One that does not say whose it is, or when, is named, as a file that nobody finds."""
     made = artifact(), artifact(path="gone.json")
@@ -287,11 +285,8 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
 
 # failures.md: passed-over
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("place", "make", "words"),
-    [("manifest", os.mkdir, "is a folder, not a file"),
-     ("spans", lambda path: path.symlink_to("nowhere"), "is a link to nothing")],
-)  # fmt: skip
+@cases("place, make, words", ("manifest", os.mkdir, "is a folder, not a file"),
+       ("spans", lambda path: path.symlink_to("nowhere"), "is a link to nothing"))  # fmt: skip
 def test_what_is_no_file_is_told_and_passed_over(config, capsys, place, make, words):
     """All else is read, by every command."""
     path = record(config(steps=[1]), [1], "update").run_dir

@@ -69,10 +69,8 @@ def spans(run):
     return {(one.target.role, one.name, one.step) for one in run.spans()}
 
 
-@pytest.mark.parametrize(
-    ("steps", "found"),
-    [([4, 1], {1}), ([range(2, 9)], {3}), ([range(0, 10, 2)], set()), ([range(3, 2**62)], {3})],
-)
+@cases("steps, found", ([4, 1], {1}), ([range(2, 9)], {3}), ([range(0, 10, 2)], set()),
+       ([range(3, 2**62)], {3}))  # fmt: skip
 def test_steps_may_be_any_ranges(run, steps, found):
     """Numbers, stretches, every other one, and ranges without an end."""
     assert {one.window.start_step for one in run.only(Selection(steps=steps)).captures} == found

@@ -27,16 +27,14 @@ def faults_of(file: Path, text: str) -> str:
 
 def test_what_is_no_source_is_refused(file, tmp_path):
     """It says what a config may be; a folder, and a file that is no text, are told apart."""
-    for value, what in ((3, "int"), ([], "list")):
-        message = f"expected a mapping, a YAML file or an OmegaConf node, got {what}"
-        assert f"config: 1 fault\n  config: {message}" == refused(ConfigError, load_config, value)
-    assert f"{tmp_path}: cannot be read: Is a directory" in refused(
-        ConfigError, load_config, tmp_path
-    )
+    wanted = "config: expected a mapping, a YAML file or an OmegaConf node, got "
     file.write_bytes(b"tool: \xff")
-    assert f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff" in refused(
-        ConfigError, load_config, file
-    )
+    for value, message in (
+        (3, f"{wanted}int"), ([], f"{wanted}list"),
+        (tmp_path, f"{tmp_path}: cannot be read: Is a directory"),
+        (file, f"{file}: cannot be read: 'utf-8' codec can't decode byte 0xff"),
+    ):  # fmt: skip
+        assert refused(ConfigError, load_config, value).startswith(message)
 
 
 def test_keys_given_twice_are_faults(file):
@@ -60,15 +58,14 @@ def test_keys_given_twice_are_faults(file):
 
 def test_anchors_and_merges_are_followed(file):
     """What YAML offers for not repeating oneself works, for one key over another too."""
-    file.write_text(
-        dedent("""\
-            tool: torch
-            roles:
-              actor: &all {ranks: all, phases: [gen]}
-              critic: {<<: *all, phases: [update]}
-              judge: *all
-        """)
-    )
+    text = """\
+        tool: torch
+        roles:
+          actor: &all {ranks: all, phases: [gen]}
+          critic: {<<: *all, phases: [update]}
+          judge: *all
+    """
+    file.write_text(dedent(text))
 
     roles = load_config(file).roles
 
@@ -79,18 +76,19 @@ def test_anchors_and_merges_are_followed(file):
 @cases(
     "text, message",
     ("a: b: c", "FILE:1:5: is not YAML: mapping values are not allowed here"),
-    (
-        "a: !!python/name:os.system ''",
-        ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
-        "'tag:yaml.org,2002:python/name:os.system'"),
-    ),
+    ("a:\n  b: 1\n c: 2",
+     ("FILE:3:2: is not YAML: while parsing a block mapping expected <block end>, but found "
+      "'<block mapping start>'; check the indentation")),
+    ("a: !!python/name:os.system ''",
+     ("FILE:1:4: is not YAML: could not determine a constructor for the tag "
+      "'tag:yaml.org,2002:python/name:os.system'")),
     ("a: *nope", "FILE:1:4: is not YAML: found undefined alias 'nope'"),
     ("a: 2024-13-45", "FILE: is not YAML: ValueError: month must be in 1..12"),
     ("- 1", "FILE: expected keys and values, got [1]"),
 )  # fmt: skip
 def test_broken_yaml_is_one_fault(text, message, file):
     """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
-    assert f"FILE: 1 fault\n  {message}" == faults_of(file, text)
+    assert message == faults_of(file, text)
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
@@ -106,18 +104,14 @@ def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
 def test_interpolations_are_resolved(monkeypatch):
     """A node of a bigger Hydra config sees all of it, and the environment."""
     monkeypatch.setenv("SCRATCH", "/local")
-    whole = OmegaConf.create(
-        {
-            "trainer": {"dir": "/shared", "last": 7},
-            "profile": {
-                "run_dir": "${trainer.dir}/profile",
-                "scratch_dir": "${oc.env:SCRATCH}",
-                "tool": "torch",
-                "steps": [2, "${trainer.last}"],
-                "roles": {"actor": {"ranks": "all"}, "critic": "${.actor}"},
-            },
-        }
-    )
+    whole = OmegaConf.create({
+        "trainer": {"dir": "/shared", "last": 7},
+        "profile": {
+            "run_dir": "${trainer.dir}/profile", "scratch_dir": "${oc.env:SCRATCH}",
+            "tool": "torch", "steps": [2, "${trainer.last}"],
+            "roles": {"actor": {"ranks": "all"}, "critic": "${.actor}"},
+        },
+    })  # fmt: skip
 
     config = load_config(whole.profile)
 
@@ -134,11 +128,8 @@ def test_interpolations_are_resolved(monkeypatch):
 )
 def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     """Where a value is missing or points to nowhere, its path is named, and what to do."""
-    (_, line) = refused(
-        ConfigError, load_config, OmegaConf.create({"tool": "torch", **wrong})
-    ).splitlines()
-
-    assert line.startswith(f"  config: {told}")
+    node = OmegaConf.create({"tool": "torch", **wrong})
+    assert refused(ConfigError, load_config, node).startswith(f"config: {told}")
 
 
 @cases(
@@ -169,8 +160,9 @@ FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2}
 
 @cases(
     "value, message",
-    ([2, "x"], FORMS + "'x'"),
-    ("4-2", "'4-2' ends before it begins; did you mean '2-4'?"),
+    ([2.5, "x", 3, -1, "7-3"], FORMS + "2.5, 'x', -1; '7-3' ends before it begins; write '3-7'"),
+    ("all", FORMS + "'all'; did you mean {every: 1}?"),
+    ("2, 4-5", FORMS + "'2, 4-5'; did you mean [2, 4-5]?"),
     ({}, "every is missing; a rule has every, first, last: {every: 100, first: 2}"),
     ({"every": 2, "frist": 1}, "unknown key 'frist'; a rule has every, first, last"),
     ({"every": 0}, "every: expected at least 1, got 0"),

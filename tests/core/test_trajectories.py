@@ -107,10 +107,8 @@ def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
                 pass
         through(rlprof.span("after"))
 
-    spans = {
-        (span.name, span.attributes.get("trajectory")): span
-        for span in rlprof.read(prof.run_dir).spans()
-    }
+    found = rlprof.read(prof.run_dir).spans()
+    spans = {(span.name, span.attributes.get("trajectory")): span for span in found}
     keys = {span.id: key for key, span in spans.items()}
     step, root, sub = ("step 1", None), ("trajectory", "outer"), ("trajectory", "inner")
     assert {key: keys.get(span.parent) for key, span in spans.items()} == {

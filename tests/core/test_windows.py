@@ -81,16 +81,16 @@ def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
 def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
     """Discrete mode records phases; a step that enters none says so, in log and manifest."""
     with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(steps=[3])) as prof:
-        for _ in prof.steps([3]):
-            pass
+        prof.step(3)
+    with rlprof.open(config(roles={"actor": {"phases": ["updte"]}})) as other:
+        train(other, [1], "update")
 
     (skipped,) = rlprof.read(prof.run_dir).skipped
     assert skipped.step == 3
-    assert skipped.reason == (
-        "the step entered no phase, and discrete mode records phases; mark them with "
-        "prof.phase(...), or set mode: continuous"
-    )
+    told = "the step entered no phase, and discrete mode records phases; mark them with "
+    assert skipped.reason == f"{told}prof.phase(...), or set mode: continuous"
     assert "step 3: the step entered no phase" in caplog.text
+    assert "updte; it has: update; did you mean 'update'? Training goes on" in caplog.text
 
 
 # failures.md: shared-window

@@ -95,7 +95,7 @@ def test_defaults_that_are_said_in_words_are_those():
 def test_the_options_of_torch_and_the_words_of_verl_are_documented():
     """Each of the contents, each key of the schedule, each word that `rlprof check` translates."""
     found = table(PLUGINS["torch"][1])
-    text = section(PAGE, "Words of verl's profiler")
+    text = section(PAGES["docs/verl.md"], "Words of verl's profiler")
 
     assert set(CONTENTS) <= set(words(found["contents"][1]))
     for field in attrs.fields(MiniBatches):

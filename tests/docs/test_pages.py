@@ -10,7 +10,6 @@ from tests.docs.pages import PAGES, ROOT, anchors, blocks, links, prose
 
 README = PAGES["README.md"]
 PICTURES = ROOT / "docs/pictures"
-MOST_BYTES = 150_000
 SLOW = PAGES["docs/slow-step.md"]
 
 
@@ -77,21 +76,6 @@ def named(part):
     return [
         path for one in (part.values() if isinstance(part, dict) else part) for path in named(one)
     ]
-
-
-def test_the_pictures_shown_are_those_there_are_and_small():
-    """What a page shows lies in docs/pictures and does not slow it down; nothing else does."""
-    shown = {
-        ((ROOT / path).parent / source).resolve()
-        for path, text in PAGES.items()
-        for source in (
-            *re.findall(r'(?:src|srcset)="([^"]+)"', text),
-            *(target for target in links(text) if "pictures/" in target),
-        )
-    }
-
-    assert shown == {file for file in PICTURES.iterdir() if file.suffix != ".txt"}
-    assert all(0 < file.stat().st_size <= MOST_BYTES for file in shown)
 
 
 def test_the_page_about_slow_steps_quotes_what_the_command_printed():

@@ -14,11 +14,9 @@ _ADVICE = (
 
 def misformed(error):
     """Say of each line of *error* that has not its form what is wrong with it."""
-    head, *lines = str(error).split("\n  ")
-    count = len(error.faults)
-    found = [] if lines == list(error.faults) else ["a fault is more than one line"]
-    if head != f"{error.source}: {count} fault{'s' if count != 1 else ''}" or not count:
-        found.append(f"the first line does not tell how many: {head!r}")
+    count, lines = len(error.faults), str(error).split("\n  ")
+    head = [f"{error.source}: {count} faults"] if count > 1 else []
+    found = [] if lines == [*head, *error.faults] else [f"the lines are not the faults: {lines}"]
     for line in error.faults:
         where, _, words = line.removeprefix(error.source).partition(": ")
         if not line.startswith(error.source) or not re.fullmatch(r"(?::\d+){0,2}", where):

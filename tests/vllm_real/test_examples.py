@@ -44,3 +44,12 @@ def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program):
 def test_a_server_is_recorded_by_its_own_profiler(run):
     """Launched by the command line that the launch gives, attached by its address."""
     assert tools_of(run("server.py", str(free_port()), *FLAGS)) == ["vllm"]
+
+
+def test_rank_0_of_torchrun_may_have_an_engine(run):
+    """Both ranks record the step, and so does the engine, in its worker and in front of it."""
+    launcher = "-m torch.distributed.run --standalone --nproc-per-node 2"
+
+    found = run(f"{launcher} torchrun.py", json.dumps(SMALL))
+
+    assert tools_of(found) == ["torch", "torch", "torch", "vllm"]

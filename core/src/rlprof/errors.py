@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,18 +56,16 @@ class RlprofError(Exception):
 class ConfigError(RlprofError):
     """A configuration that cannot work; carries all faults, not only the first."""
 
-    page: ClassVar[str] = "rlprof check --keys explains every key"
-    """The command that helps; below a traceback, too."""
-
-    def __init__(self, faults: Sequence[str], source: str = "config") -> None:
+    def __init__(self, faults: Sequence[str], source: str = "config", page: str = "") -> None:
         self.faults = tuple(faults)
         self.source = source
-        count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
-        super().__init__("\n  ".join([f"{source}: {count}", *self.faults]))
-        self.__notes__ = [self.page]
+        self.page = page  # the command that helps; below a traceback, too
+        head = [f"{source}: {len(self.faults)} faults"] if len(self.faults) != 1 else []
+        super().__init__("\n  ".join([*head, *self.faults]))
+        self.__notes__ = [page] if page else []
 
-    def __reduce__(self) -> tuple[type[ConfigError], tuple[Sequence[str], str]]:
-        return type(self), (self.faults, self.source)  # it travels between processes
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[Sequence[str], str, str]]:
+        return type(self), (self.faults, self.source, self.page)  # it travels between processes
 
 
 class PluginError(RlprofError):

@@ -83,7 +83,13 @@ def parse_steps(value: Any) -> Steps:
         return Steps((_every(value),))
     items = value if isinstance(value, (list, tuple)) else [value]
     ranges: list[range] = []
-    for first, last in sorted(_item(item) for item in items):
+    wrong = [shown(item) for item in items if _item(item) is None]
+    chosen = [one for one in map(_item, items) if one is not None]
+    faults = [f"{_FORMS}, got {', '.join(wrong)}{_meant(value)}"] if wrong else []
+    faults += [f"'{a}-{b}' ends before it begins; write '{b}-{a}'" for a, b in chosen if b < a]
+    if faults:
+        raise ValueError("; ".join(faults))
+    for first, last in sorted(chosen):
         if ranges and first <= ranges[-1].stop:  # overlapping or adjoining: one stretch
             ranges[-1] = range(ranges[-1].start, max(ranges[-1].stop, last + 1))
         else:
@@ -91,22 +97,23 @@ def parse_steps(value: Any) -> Steps:
     return Steps(tuple(ranges))
 
 
+_FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2} or none"
 _RANGE = re.compile(r"\s*(\d{1,18})\s*-\s*(\d{1,18})\s*", re.ASCII)
 
 
-def _item(item: Any) -> tuple[int, int]:
+def _item(item: Any) -> tuple[int, int] | None:
     if type(item) is int and 0 <= item <= LAST_STEP:
         return item, item
     found = _RANGE.fullmatch(item) if type(item) is str else None
-    if found is None:
-        raise ValueError(
-            "expected a list like [2, 5], a range like '2-4', "
-            f"{{every: 100, first: 2}} or none, got {shown(item)}"
-        )
-    first, last = int(found[1]), int(found[2])
-    if last < first:
-        raise ValueError(f"{item!r} ends before it begins; did you mean '{last}-{first}'?")
-    return first, last
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _meant(value: Any) -> str:
+    """Suggest how to write a text that is nearly a choice of steps."""
+    words = [word.strip() for word in value.split(",")] if type(value) is str else []
+    is_list = len(words) > 1 and all(one.isdecimal() or _RANGE.fullmatch(one) for one in words)
+    meant = f"[{', '.join(words)}]" if is_list else "{every: 1}" * (words == ["all"])
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def _every(value: Mapping[str, Any]) -> range:

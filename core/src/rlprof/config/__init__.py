@@ -63,6 +63,7 @@ __all__ = [
 
 _BY_TOOL = re.compile(r"(tools|engines|roles\.[^.]+\.options)\.[^.]+")
 """The path of what must be the options of one tool."""
+_OF_ROLE = {f"roles.{field}" for field in Role.__annotations__}
 
 
 def load_config(config: Given) -> Config:
@@ -106,6 +107,8 @@ def _read(config: Given) -> tuple[Config, Faults]:
     for path, messages in faults.found.items():
         if messages[0].startswith("expected keys") and _BY_TOOL.fullmatch(path):
             messages[0] += "; options stand by tool: {torch: {contents: [cpu]}}"
+        elif messages[0].startswith("expected keys") and path in _OF_ROLE:
+            messages[0] += "; it is a key of a role: indent it below one"
     if value is not BAD:
         _check(value, faults, has_tool="tool" in data)
         check_names(value, faults)

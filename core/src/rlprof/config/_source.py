@@ -74,7 +74,8 @@ def _from_yaml(file: Path) -> tuple[Any, Faults]:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
         place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        what = one_line(f"{exc.context or ''} {exc.problem}")
+        hint = "; check the indentation" if "<block end>" in str(exc.problem) else ""
+        what = one_line(f"{exc.context or ''} {exc.problem}") + hint
         raise ConfigError([f"{place}: is not YAML: {what}"], name) from exc
     except (yaml.YAMLError, *_YAML_RAISES) as exc:
         raise ConfigError([f"{name}: is not YAML: {raised(exc)}"], name) from exc

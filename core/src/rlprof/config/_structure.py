@@ -56,7 +56,7 @@ class Faults:
             for message in self.found[path]
         ]
         if messages:
-            raise ConfigError(messages, self.source)
+            raise ConfigError(messages, self.source, "rlprof check --keys explains every key")
 
     def _place(self, path: str) -> str:
         line = self._line(path)

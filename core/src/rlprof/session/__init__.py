@@ -15,7 +15,7 @@ The files from what training calls down to what a plugin's hooks see:
 - `_listeners`: plugins that hear of steps and windows; `_notice`: lines on stderr.
 - `_scribe`: the helper thread; `_job`: a capture to export; `_exports`, `export_process`,
   `_artifacts`: raw data to artifacts; `interpreter`: starts processes.
-- `_why`: why nothing was recorded of a step, and less than was asked for.
+- `_skipped`, `_unrecorded`: why nothing was recorded of a step, and less than was asked for.
 
 `_context` is what they share. Nothing is imported here: a process that is off needs `_off` alone.
 """

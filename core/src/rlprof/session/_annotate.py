@@ -33,7 +33,11 @@ _PLAIN = {"define": "def", "call": "", "detached": ""}
 _COROUTINE = {"define": "async def", "call": "await", "detached": ""}
 # A generator shares its caller's context between two items, so its scope sets no parent there.
 _GENERATOR = {"define": "def", "call": "yield from", "detached": ", True"}
-_GIVEN = {"VAR_POSITIONAL": "*{0}", "KEYWORD_ONLY": "{0}={0}", "VAR_KEYWORD": "**{0}"}
+_GIVEN: dict[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*{0}",
+    inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
+    inspect.Parameter.VAR_KEYWORD: "**{0}",
+}
 # Async generators have no `yield from`.
 _ASYNC_GENERATOR = """
 def _rlprof_make(_rlprof_fn, _rlprof_open):
@@ -112,5 +116,5 @@ def _open(name: str, span: bool, session: Any, detached: bool = False) -> Any:  
 def _signature(function: FunctionType) -> tuple[str, str]:
     """Write the parameters of *function*, without defaults, and the call that hands them on."""
     bare = inspect.signature(FunctionType(function.__code__, {}, closure=function.__closure__))
-    given = [_GIVEN.get(one.kind.name, "{0}").format(name) for name, one in bare.parameters.items()]
+    given = [_GIVEN.get(one.kind, "{0}").format(name) for name, one in bare.parameters.items()]
     return str(bare)[1:-1], ", ".join(given)

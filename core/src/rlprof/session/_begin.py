@@ -19,7 +19,7 @@ from pluggy import PluginManager
 
 from rlprof import plugins
 from rlprof.config import check_config
-from rlprof.errors import ConfigError, RlprofError, RunError
+from rlprof.errors import ConfigError, RlprofError, RunError, closest
 from rlprof.plugins import core_version
 from rlprof.rundir import Here, devices, join, own_folder
 from rlprof.schedule import Schedule
@@ -108,8 +108,9 @@ def _target(
 ) -> Target:
     """Return the rank of this process and the world size, as given or from its launcher."""
     if config.roles and role not in config.roles and role != DRIVER:
-        message = "role %r is not in the config (there: %s): it writes spans only"
-        write_log(logging.WARNING, message, role, ", ".join(config.roles))
+        message = "role %r is not in the config (there: %s), so it writes spans only%s"
+        there, hint = ", ".join(config.roles), closest(role, config.roles)
+        write_log(logging.WARNING, message, role, there, hint)
     by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
     rank = _number("rank", rank, by_rank, 0)
     world_size = _number("world_size", world_size, by_size, rank + 1)

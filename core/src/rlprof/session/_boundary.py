@@ -51,7 +51,7 @@ class Boundary:
         self._warned.add(what)
         known = exc is None or type(exc).__module__.startswith("rlprof")
         known = known or getattr(exc, "errno", None) in _DISKS  # no code is at fault
-        text = "%s: %s: %s; training goes on"
+        text = "%s: %s: %s" + (" Training" if reason.endswith("?") else "; training") + " goes on"
         write_log(level, text, self._name, what, reason, exc_info=None if known else exc)
         if known and exc is not None:  # its message is enough, except for debugging
             write_log(logging.DEBUG, "%s: %s was raised here:", self._name, what, exc_info=exc)

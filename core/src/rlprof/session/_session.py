@@ -266,7 +266,7 @@ class Session(Targets):
         """Report why nothing was recorded, if the reported steps are the reason."""
         if self._has_misstepped or not self.leads:  # reported before; or another decides on steps
             return
-        from rlprof.session._why import lacking
+        from rlprof.session._unrecorded import lacking
 
         outside = bool(self._occurrences) and not self.step_id
         for reason in lacking(self.config, self._tracks, outside=outside):

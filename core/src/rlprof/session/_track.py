@@ -89,7 +89,7 @@ class Track:
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Note why nothing was recorded of *step*, if something was due, and the served demands."""
         if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
-            from rlprof.session._why import why_unrecorded
+            from rlprof.session._skipped import why_unrecorded
 
             still = "" if self._open is None else self._open.window.id
             is_new = self.last_step is None

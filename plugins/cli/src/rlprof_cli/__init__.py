@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RlprofError as exc:
         if is_verbose:
             traceback.print_exc()
-        where = exc.page if isinstance(exc, ConfigError) else page(command)
+        where = (isinstance(exc, ConfigError) and exc.page) or page(command)
         print(f"rlprof: {exc}\n{where}", file=sys.stderr)
         return 1
     except OSError as exc:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import parse_ranks
 from rlprof.errors import ConfigError, RunError, closest, shown
 from rlprof.schedule import LAST_STEP
-from rlprof.types import DRIVER
+from rlprof.types import DRIVER, Target
 from rlprof_cli._set import misfits, read_set
 from rlprof_cli.offers import drives
 from rlprof_live import control
+from rlprof_run import read
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
     from rlprof.config import Config
-    from rlprof.types import Target
     from rlprof_run import Run
 
-_COMMAND = "rlprof capture"
+_COMMAND = "capture"
+_TICK_S = 0.2
 
 
 def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[control.Request]:
@@ -138,6 +140,30 @@ def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
     if not targets:
         raise RunError(f"{recorded.path}: {_nobody(recorded, request, config)}")
     return targets
+
+
+def joined(
+    recorded: Run, asked: Sequence[control.Request], within_s: float
+) -> tuple[Run, list[str]]:
+    """Wait until all ranks that are *asked* have opened the run; name those that have not."""
+    until = time.monotonic() + within_s
+    while True:
+        late = [one for request in asked for one in _absent(recorded, request)]
+        if not late or not recorded.is_running or time.monotonic() >= until:
+            return recorded, late
+        time.sleep(_TICK_S)
+        recorded = read(recorded.path)
+
+
+def _absent(recorded: Run, request: control.Request) -> list[str]:
+    """Name the ranks in the world of *request*'s role that wrote nothing yet."""
+    if any(one.role == request.role for one in recorded.attached):  # the driver knows all of them
+        return []
+    own = [one.target for one in recorded.processes if one.target.role == request.role]
+    own = [target for target in own if target.replica is None]
+    size, there = max((one.world_size for one in own), default=0), {one.rank for one in own}
+    ranks = [rank for rank in range(size) if request.includes(rank) and rank not in there]
+    return [str(Target(request.role, rank, size)) for rank in ranks]
 
 
 Who = tuple[str, int, int | None]

@@ -11,6 +11,7 @@ import attrs
 
 from rlprof.config import Faults, join, load_config, use_tools
 from rlprof.errors import closest
+from rlprof_cli.offers import has_option
 from rlprof_live import control
 
 if TYPE_CHECKING:
@@ -31,26 +32,28 @@ class Settings:
 def read_set(
     pairs: Sequence[str], names: Sequence[str], inside: Sequence[str], faults: list[str]
 ) -> Settings:
-    """Read `key=value` if there is one tool, `tool.key=value` if there are several.
+    """Read `tool.key=value`, or `key=value` of the only tool or engine that has the option.
 
-    Tools *inside* an engine are always named. Faults are added to *faults*.
+    Tools *inside* an engine count, too. Faults are added to *faults*.
     """
     import yaml
 
-    found = Settings()
+    found, every = Settings(), list(dict.fromkeys([*names, *inside]))
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
             faults.append(f"--set {pair}: expected KEY=VALUE, e.g. contents=[cpu,stack]")
             continue
         path = key.strip().split(".")
-        if path[0] not in (*names, *inside) or len(path) == 1:
-            if len(names) != 1:
-                there = ", ".join([*names, *inside]) or "none"
-                hint = closest(path[0], [*names, *inside]) if len(path) > 1 else ""
-                faults.append(f"--set {pair}: name the tool: TOOL.{key}= (tools: {there}){hint}")
+        if path[0] not in every or len(path) == 1:
+            having = [name for name in every if has_option(name, path[0])]
+            if len(having or names) != 1:
+                there = ", ".join(having or every) or "none"
+                hint = closest(path[0], every) if len(path) > 1 else ""
+                which = f"name the tool or engine: NAME.{key}= (tools and engines: {there}){hint}"
+                faults.append(f"--set {pair}: {which}")
                 continue
-            path.insert(0, names[0])
+            path.insert(0, (having or names)[0])
         try:
             value = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as exc:

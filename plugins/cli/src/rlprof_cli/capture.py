@@ -10,9 +10,13 @@ from rlprof_cli._arguments import add_run, duration, names
 from rlprof_cli._cancel import cancel
 from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow, stands
-from rlprof_cli._requests import meant, requests
+from rlprof_cli._requests import joined, meant, requests
+from rlprof_cli._words import once
 from rlprof_live import control
 from rlprof_run import LATEST, named, youngest
+
+_JOIN_S = 10.0
+"""How long ranks that have not opened the run are waited for."""
 
 
 def add(subparsers: Any) -> None:
@@ -74,8 +78,8 @@ def add(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="override an option of the tool, in YAML: contents=[cpu,stack]; with several tools, "
-        "or inside an engine, name the tool: torch.contents=[cpu]",
+        help="override an option of a tool or engine, in YAML: contents=[cpu,stack]; if several "
+        "have it, name one: torch.contents=[cpu]",
     )
     parser.add_argument(
         "--cancel",
@@ -103,16 +107,22 @@ def run(args: argparse.Namespace) -> int:
         return cancel(recorded, args.cancel)
     config = load_config(recorded.config)  # which `run.json` keeps
     asked = requests(args, recorded, config)
+    recorded, late = joined(recorded, asked, 0 if args.no_wait else min(args.timeout, _JOIN_S))
     expected = sum(len(meant(recorded, one, config)) for one in asked)
     control.write(recorded.path, *asked)
-    what = "1 step" if args.next == 1 else f"{args.next} steps"
+    what = "the next 1 step" if args.next == 1 else f"the next {args.next} steps"
+    if args.at:
+        what = f"step {args.at}" if args.next == 1 else f"{args.next} steps from step {args.at}"
     roles = ", ".join(one.role for one in asked)
-    print(f"request {asked[0].id}: the next {what} of {roles}", flush=True)
+    print(f"request {asked[0].id}: {what} of {roles}", flush=True)
+    for line in once((one, "has not opened the run, so it is not asked") for one in late):
+        print(f"  {line}", flush=True)
     if args.no_wait:
         print(f"see the outcome with: rlprof ls {recorded.path}")
-        return 0
+        return int(bool(late))
     try:
-        return follow(recorded.path, [one.id for one in asked], expected, args.timeout)
+        code = follow(recorded.path, [one.id for one in asked], expected, args.timeout)
+        return max(code, bool(late))
     except KeyboardInterrupt:
         print(f"\nno longer waiting; {stands(recorded.path, asked[0].id)}")
         return 130

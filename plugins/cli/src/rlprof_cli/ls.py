@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.errors import RunError
+from rlprof.config import load_config
+from rlprof.errors import ConfigError, RunError
 from rlprof.rundir import as_json
 from rlprof_cli import _words
 from rlprof_cli._arguments import add_run
@@ -133,9 +134,7 @@ def _run(run: Run, *, files: bool) -> str:
         rows = [_row(capture) for capture in run.captures]
         parts.append(table(("WINDOW", "TARGET", "TOOL", "STATE", *numbers), rows, right=numbers))
     else:
-        is_asked = run.config.get("steps") != "none" or bool(run.answers)
-        why = "" if is_asked else "; the config asks for spans and counters only"
-        parts.append(f"nothing was captured{why}")
+        parts.append(f"nothing was captured{_why_not(run)}")
     parts += _listed("files", [a.path for c in run.captures for a in c.artifacts] if files else [])
     parts += _listed("notes", _words.notes(run, run.captures))
     skipped = [f"step {s.step}, {s.target}: {s.reason}" for s in run.skipped]
@@ -147,6 +146,20 @@ def _run(run: Run, *, files: bool) -> str:
     parts += _listed("to look at it", _words.commands(run))
     parts += _listed("exports", [str(path) for path in sorted((run.path / "exports").glob("*"))])
     return "\n\n".join(parts)
+
+
+def _why_not(run: Run) -> str:
+    """Say why nothing was due in the run; empty if something was."""
+    try:
+        config = load_config(run.config)
+    except ConfigError:  # of another version
+        return ""
+    if config.steps or run.answers:
+        return ""
+    if not any(map(config.records, config.roles)):
+        return "; the config asks for spans and counters only"
+    slow = "no step was slow enough, and " if config.slow_step else ""
+    return f"; {slow}nothing is recorded until it is asked for"
 
 
 def _row(capture: CaptureResult) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -65,6 +66,17 @@ def drives(name: str) -> bool:
         return bool(getattr(plugins.load("engine", name), "drives", False))
     except PluginError:
         return False
+
+
+def has_option(name: str, option: str) -> bool:
+    """Whether the tool or engine *name* is installed here, and has *option*."""
+    kinds: tuple[plugins.Kind, ...] = ("tool", "engine")
+    for kind in kinds:
+        with suppress(PluginError):
+            options = getattr(plugins.load(kind, name), "Options", object)
+            if attrs.has(options) and option in attrs.fields_dict(options):
+                return True
+    return False
 
 
 def _installed(kind: plugins.Kind) -> Iterator[Offer]:

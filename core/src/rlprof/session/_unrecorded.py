@@ -1,48 +1,21 @@
-"""Why nothing was recorded of a step, and less in a session than was asked for."""
+"""Why less was recorded in a session than was asked for."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from rlprof.errors import closest
 from rlprof.schedule import Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rlprof.config import Config
-    from rlprof.schedule import Schedule
     from rlprof.session._track import Track
 
 _NAMED = 5
 """Chosen stretches of steps that are named."""
 _CALL = "call prof.steps(...) or prof.step(...)"
-
-
-def why_unrecorded(rule: Schedule, phases: Iterable[str], *, still_open: str, is_new: bool) -> str:
-    """Say why nothing was recorded of a step that *rule* chooses, by the *phases* entered.
-
-    *still_open* is a window that has not ended; *is_new*: no step has begun since the target was
-    added.
-    """
-    if still_open:
-        return f"the window {still_open} was still open"
-    if is_new:
-        return "it was attached after the step had begun"
-    if rule.mode == "continuous":
-        return "its window could not be opened"
-    wanted, entered = rule.phases, set(phases)
-    if entered and (wanted is None or entered & set(wanted)):
-        return "its phases began while another window was open or ended"
-    if wanted is None:
-        return (
-            "the step entered no phase, and discrete mode records phases; mark them with "
-            "prof.phase(...), or set mode: continuous"
-        )
-    seen = ", ".join(sorted(entered)) or "none"
-    hint = closest(wanted[0], entered) if len(wanted) == 1 else ""
-    return f"the step has no phase {' or '.join(wanted)}; it has: {seen}{hint}"
 
 
 def lacking(config: Config, tracks: Sequence[Track], *, outside: bool) -> list[str]:
