@@ -194,11 +194,16 @@ def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
                 "meet": (done, at + 0.5 + late),
             }
             folder.whole_step(stem, step, phases)
-            folder.span(stem, "span", "trajectory", (at, rolled), step, trajectory=f"{step}-{rank}")
+            cuts = (at, (at + rolled) / 2, rolled) if step == 3 else (at, rolled)
+            for nth, times in enumerate(pairwise(cuts)):
+                whose = f"{step}-{rank}-{nth}"
+                folder.span(stem, "span", "trajectory", times, step, trajectory=whose)
             at += 0.5 + late
 
-    findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=20))).findings
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=20)))
 
+    findings, path = analysis.findings, {part.where for part in analysis.steps[2].path}
+    assert path >= {"trajectory 3-0-0", "trajectory 3-0-1"}
     named = [f"{one.cause} in {one.title.split()[-1].strip('.')}" for one in findings]
     assert named == found
     assert findings[-1].title.startswith("In step 6: All wait 2.")

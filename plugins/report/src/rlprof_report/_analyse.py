@@ -171,7 +171,8 @@ def _steps(
         own = pieces[place]
         found = rollout = None
         if place in counted:
-            found = trajectories_of(parts[place], own, bounds, recorded.words)
+            ends = {one.phase: int(one.last.max()) for one in groups[place]}
+            found = trajectories_of(parts[place], own, bounds, recorded.words, ends)
         if found is not None:
             rollout = rollout_of(found, recorded.processes, epoch, curves=place in drawn)
         seconds = (bounds[1] - bounds[0]) / 1e9

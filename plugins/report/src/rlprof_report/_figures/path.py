@@ -173,33 +173,47 @@ def tiled(children: Sequence[Part], bounds: tuple[int, int]) -> list[Part]:
 
 
 def _inside(found: Trajectories, start: int, end: int) -> list[Part]:
-    """Tile a stretch of the rollout by the trajectory that ended last."""
-    last = int(np.argmax(found.ended))
-    name = f"trajectory {found.name(last)}"
+    """Tile a stretch of the rollout by the trajectory that ended last, and those before it.
+
+    Where trajectories run one after another, each waits for the one that ended before it began.
+    """
+    around = f"{found.phase}: around trajectories"
+    place, until, parts = int(np.argmax(found.ended)), end, list[Part]()
+    while True:
+        began, ended = max(start, int(found.began[place])), min(until, int(found.ended[place]))
+        if ended <= began:
+            break
+        if until > ended:
+            parts.append((around, ended, until, ""))
+        parts += reversed(_of_one(found, place, began, ended))
+        until = began
+        before = np.flatnonzero(found.ended <= found.began[place])
+        if not len(before):
+            break
+        place = int(before[np.argmax(found.ended[before])])
+    if not parts:
+        return [(found.phase, start, end, "")]
+    return [*([(around, start, until, "")] if until > start else []), *reversed(parts)]
+
+
+def _of_one(found: Trajectories, place: int, began: int, ended: int) -> list[Part]:
+    """Tile a trajectory by what it did."""
+    name = f"trajectory {found.name(place)}"
     words, children = found.words, list[Part]()
-    for row in found.of(last):
+    for row in found.of(place):
         what = words[row["name"]]
         if what in ("turn", "trajectory"):
             continue
-        begun, ended = int(row["start"]), int(row["end"])
+        first, last = int(row["start"]), int(row["end"])
         replica, tool = words[row["replica"]], words[row["tool"]]
         where = name + (f", replica {replica}" if replica else "")
         if what == "request" and row["queued"] > 0:
-            served = min(begun + int(row["queued"]), ended)
-            children.append((f"{found.phase}: queue", begun, served, where))
-            begun = served
+            served = min(first + int(row["queued"]), last)
+            children.append((f"{found.phase}: queue", first, served, where))
+            first = served
         label = f"{what} {tool}" if tool else what
-        children.append((f"{found.phase}: {label}", begun, ended, where))
-    began, ended = max(start, int(found.began[last])), min(end, int(found.ended[last]))
-    if ended <= began:
-        return [(found.phase, start, end, "")]
-    parts = [
+        children.append((f"{found.phase}: {label}", first, last, where))
+    return [
         (what or f"{found.phase}: agent", one, other, where or name)
         for what, one, other, where in tiled(children, (began, ended))
     ]
-    around = f"{found.phase}: around trajectories"
-    if began > start:
-        parts.insert(0, (around, start, began, ""))
-    if end > ended:
-        parts.append((around, ended, end, ""))
-    return parts

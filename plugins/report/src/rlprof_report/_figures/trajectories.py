@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
@@ -100,11 +100,16 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
 
 
 def trajectories_of(
-    parts: np.ndarray, pieces: Sequence[Piece], bounds: tuple[int, int], words: Words
+    parts: np.ndarray,
+    pieces: Sequence[Piece],
+    bounds: tuple[int, int],
+    words: Words,
+    ends: Mapping[str, int],
 ) -> Trajectories | None:
     """Take the spans that began in the rollout of the step that *bounds* names; None: none did.
 
-    A trajectory comes in parts, and a later one (its reward) is of another phase.
+    A trajectory comes in parts, and a later one (its reward) is of another phase. *ends*: when the
+    last rank left each phase, if several ranks have it.
     """
     if not len(parts):
         return None
@@ -112,6 +117,7 @@ def trajectories_of(
     own = [piece for piece in pieces if piece.name == phase]
     start = min((piece.start for piece in own), default=bounds[0])
     end = max((piece.end for piece in own), default=bounds[1])
+    end = max(end, min(ends.get(phase, end), bounds[1]))
     parts = parts[(parts["start"] >= start) & (parts["start"] < end)].copy()
     parts["end"] = np.minimum(parts["end"], end)
     is_whole = parts["name"] == words.number("trajectory")
