@@ -50,8 +50,8 @@ def _shortfall(config: Config, own: Sequence[Track]) -> list[str]:
     more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
     first = min(track.first_step or 0 for track in begun)
     through = f"steps {first}-{highest}" if first < highest else f"step {first}"
-    asks = f"{'also ' * reached}asks for {_words(few)}{more}"
-    return [f"the config {asks}; this process went through {through}"]
+    asks = "the config also asks for" if reached else "the config asks for"
+    return [f"{asks} {_words(few)}{more}; this process went through {through}"]
 
 
 def _unheld(config: Config, tracks: Sequence[Track]) -> list[str]:
