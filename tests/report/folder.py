@@ -80,8 +80,8 @@ class Folder:
         """Add a step and its phases; it begins with the first and ends with the last of them."""
         for name, one in phases.items():
             self.span(stem, "phase", name, one, step)
-        begins, ends = zip(*phases.values(), strict=True)
-        self.span(stem, "step", f"step {step}", times or (min(begins), max(ends)), step)
+        every = [edge for one in phases.values() for edge in one]
+        self.span(stem, "step", f"step {step}", times or (min(every), max(every)), step)
 
     def event(self, stem: str, name: str, at: float, **fields: Any) -> None:
         self.manifest[stem].append({"event": name, "mono": round(at * 1e9), **fields})

@@ -84,16 +84,16 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
     assert [one for one in analysis.notes if one.startswith("Step 11 is unfinished: the run died")]
 
 
-def test_a_last_step_that_an_exception_ended_is_unfinished(tmp_path):
-    """A phase that was broken off says nothing of the time that it takes."""
-    folder = Folder()
-    driver = ten_steps(folder)
+@cases("goes_on, left_out", (False, (11,)), (True, ()))
+def test_a_last_step_that_an_exception_ended_is_unfinished(goes_on, left_out, tmp_path):
+    """A phase that was broken off says nothing of its length; if others follow, all is whole."""
+    driver = ten_steps(folder := Folder())
     folder.span(driver, "phase", "rollout", (11.0, 11.4), 11, error="KeyboardInterrupt")
-    folder.span(driver, "step", "step 11", (11.0, 11.4), 11)
+    folder.whole_step(driver, 11, {"update": (11.4, 11.8)} if goes_on else {}, (11.0, 11.9))
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=13)))
 
-    assert analysis.clean.left_out["unfinished"] == (11,)
+    assert analysis.clean.left_out.get("unfinished", ()) == left_out
 
 
 def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):

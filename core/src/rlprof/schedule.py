@@ -83,8 +83,9 @@ def parse_steps(value: Any) -> Steps:
         return Steps((_every(value),))
     items = value if isinstance(value, (list, tuple)) else [value]
     ranges: list[range] = []
-    wrong = [shown(item) for item in items if _item(item) is None]
-    chosen = [one for one in map(_item, items) if one is not None]
+    found = [_item(item) for item in items]
+    chosen = [one for one in found if one is not None]
+    wrong = [shown(item) for item, one in zip(items, found, strict=True) if one is None]
     faults = [f"{_FORMS}, got {', '.join(wrong)}{_meant(value)}"] if wrong else []
     faults += [f"'{a}-{b}' ends before it begins; write '{b}-{a}'" for a, b in chosen if b < a]
     if faults:

@@ -107,7 +107,7 @@ def rest(prof):
     if prof.run_dir is None:
         return
     deadline = time.monotonic() + 60
-    turns = prof.scribe._moved
-    while prof.scribe._moved == turns:
+    moved = prof.scribe._moved
+    while prof.scribe._moved == moved:
         assert time.monotonic() < deadline, "the helper thread ended no turn within 60 s"
         time.sleep(0.001)

@@ -164,7 +164,7 @@ class Member:
         deadline = time.monotonic() + within_s
         try:
             return Ask(self, what, self._call(how), deadline, window, sent_ns)
-        except Exception as exc:  # Ray's own class for an actor of another cluster
+        except Exception as exc:  # plain Exception is what Ray raises, e.g. for another cluster
             return Ask(self, what, None, deadline, window, sent_ns, refused=in_short(exc))
 
     def _call(self, how: bytes, *, off_loop: bool = False) -> Any:

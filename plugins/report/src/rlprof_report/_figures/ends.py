@@ -62,10 +62,16 @@ def whole_of(ends: Iterable[End], recorded: Recorded, timeline: Timeline) -> int
     If a cut file leaves fewer than 3, its steps count in spite of that, for there is nothing else.
     """
     kept = [at for one in ends if (at := one.place) is not None and (at > 2 or not one.is_loss)]
-    broken_off = timeline.of(recorded.phases[recorded.phases["broken_off"]])
-    last = len(timeline) - 1
-    whole = last if last in broken_off else len(timeline) - timeline.unfinished
+    whole = len(timeline) - max(timeline.unfinished, _is_broken_off(recorded, timeline))
     return min([*kept, whole])
+
+
+def _is_broken_off(recorded: Recorded, timeline: Timeline) -> bool:
+    """Whether an exception left the last phase of a process in the last step: none followed it."""
+    rows = recorded.phases[timeline.of(recorded.phases) == len(timeline) - 1]
+    rows = rows[np.argsort(rows["end"], kind="stable")]
+    last = dict(rows[["process", "broken_off"]].tolist())  # of each process the last one stays
+    return any(last.values())
 
 
 def _lost(file: str, why: str, recorded: Recorded, timeline: Timeline | None) -> End:
