@@ -5,9 +5,11 @@ import re
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from rlprof.plugins import Kind
 from rlprof_cli import main
 from tests.cases import cases
 from tests.kit.sites import install, its_tests
@@ -62,7 +64,7 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     assert done.stdout == "2/rollout whole\n", done.stderr
 
 
-KINDS = ("tool", "engine", "exporter")
+KINDS = get_args(Kind)
 IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
 IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]
 
@@ -74,7 +76,7 @@ def _written(tmp_path_factory):
     with redirect_stdout(said):
         codes = [main(["new", kind, f"my_{kind}", "--dir", str(home)]) for kind in KINDS]
     folders = {kind: home / f"rlprof-my-{kind}" for kind in KINDS}
-    assert codes == [0, 0, 0]
+    assert codes == [0] * len(KINDS)
     assert [kind for kind, folder in folders.items() if f"cd {folder}" not in said.getvalue()] == []
     return folders, install(home / "site", *folders.values())
 

@@ -7,7 +7,7 @@ import re
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rlprof import plugins
 from rlprof.distributions import KNOWN
@@ -38,10 +38,11 @@ def add(subparsers: Any) -> None:
         "new",
         help="start a plugin of your own",
         description="Write a distribution rlprof-NAME that offers a plugin NAME: a pyproject.toml, "
-        "the class with its hooks, a README, and the conformance kit as its tests. It works "
-        "unchanged; put your code into the hooks. No existing file is overwritten.",
+        "the class with its hooks, a README, and tests (the conformance kit, or a session that a "
+        "listener hears). It works unchanged; put your code into the hooks. No existing file is "
+        "overwritten.",
     )
-    parser.add_argument("kind", choices=("tool", "engine", "exporter"), help="the kind of plugin")
+    parser.add_argument("kind", choices=get_args(plugins.Kind), help="the kind of plugin")
     parser.add_argument("name", metavar="NAME", help="its name in a config: my_tool")
     parser.add_argument("--dir", default=".", metavar="DIR", help="make its folder here")
     parser.set_defaults(run=run)
