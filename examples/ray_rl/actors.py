@@ -1,8 +1,8 @@
-"""The actors that are the same with every engine: trainers, and the agent that asks replicas.
+"""The actors that need no engine: trainers, and the agent that asks replicas.
 
 Ordinary classes. What is learned is which key of a calculator to press. Only the agent has lines of
 rlprof: they name its trajectories, and note what the engine says of each request. The policy and
-its replicas are in on_vllm.py and on_mini.py.
+its replicas are in on_vllm.py.
 """
 
 from __future__ import annotations

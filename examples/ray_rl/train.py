@@ -1,15 +1,14 @@
 """A small real RL loop on Ray, profiled: an agent learns which key of a calculator to press.
 
 Two trainers update one policy together (gloo), two rollout replicas write with an engine that has
-its weights (`on_vllm.py`, or `on_mini.py` where there is no vLLM), and one agent asks them, calls
-its tool, and asks again (`actors.py`). This is the driver. rlprof adds the lines that name it, and
-nothing else: take the config away and they do nothing.
+its weights (`on_vllm.py`), and one agent asks them, calls its tool, and asks again (`actors.py`).
+This is the driver. rlprof adds the lines that name it, and nothing else: without a config they do
+nothing.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import logging
 import os
 import random
@@ -19,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import on_vllm as on
 import rlprof_ray
 from actors import KEYS, Agent, Trainer
 
@@ -51,8 +51,8 @@ def ask(step: int) -> list[str]:
     ]
 
 
-def train(ray: Any, fleet: rlprof_ray.Fleet, on: Any, steps: int, folder: Path) -> None:
-    """Start the actors on an engine, have the fleet take them, and go through the steps."""
+def train(ray: Any, fleet: rlprof_ray.Fleet, steps: int, folder: Path) -> None:
+    """Start the actors, attach them to the fleet, and go through the steps."""
     model, meet = str(folder / "model"), f"file://{folder}/trainers"
     ray.get(ray.remote(on.prepare).remote(model))
     trainers = [
@@ -98,13 +98,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", help="an rlprof config; without one rlprof is off")
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--engine", choices=["vllm", "mini"], default="vllm")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     ray = start_ray()
     with rlprof_ray.Fleet(args.config) as fleet, tempfile.TemporaryDirectory() as folder:
-        on = importlib.import_module(f"on_{args.engine}")
-        train(ray, fleet, on, args.steps, Path(folder))
+        train(ray, fleet, args.steps, Path(folder))
     ray.shutdown()
 
 

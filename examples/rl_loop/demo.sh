@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Train with two ranks under torchrun, profiled by profile.yaml; then look at the run. This is what
-# `make demo` shows where Ray cannot start.
+# `make demo` shows without vLLM or Ray.
 set -euo pipefail
 python=$1
 cd "$(dirname "$0")"
