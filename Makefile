@@ -47,7 +47,7 @@ test-core: env-test
 # Two cores do two suites at once, in lanes of about the same time.
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
 
-test-beside: env-test ## the same as `test`, in two lanes at once: what CI runs
+test-beside: env-test ## `test`, `lint` and `docs` in two lanes at once: what CI runs
 	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
@@ -59,7 +59,7 @@ lane-of-clusters:
 	for suite in vllm nsys npu; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-others:
-	failed=0; $(MAKE) test-floor || failed=1; \
+	failed=0; for part in lint docs test-floor; do $(MAKE) $$part || failed=1; done; \
 	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
 	for suite in pythons loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
