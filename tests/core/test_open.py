@@ -79,18 +79,26 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
 
 # failures.md: config-error
 @cases(
-    "env, roles, message",
-    ({"RANK": "abc"}, {}, "environment variable RANK: expected a whole number, got 'abc'"),
-    ({"RANK": "4", "WORLD_SIZE": "4"}, {}, "rank 4 does not exist in a world of 4"),
-    ({"RANK": "0", "WORLD_SIZE": "2"}, {"ranks": [0, 7]},
-     "roles.actor.ranks: rank 7 does not exist in a world of 2"),
-)  # fmt: skip
-def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, roles, message):
+    "env, message",
+    ({"RANK": "abc"}, "environment variable RANK: expected a whole number, got 'abc'"),
+    ({"RANK": "4", "WORLD_SIZE": "4"}, "rank 4 does not exist in a world of 4"),
+)
+def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, message):
     """Before the run, loudly."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
 
-    assert message in refused(rlprof.ConfigError, rlprof.open, config(roles={"actor": roles}))
+    assert message in refused(rlprof.ConfigError, rlprof.open, config())
+
+
+def test_a_config_may_choose_ranks_of_a_larger_job(config, caplog):
+    """Those that exist are recorded; the others are named, in the log and as missing."""
+    prof = record(config(roles={"actor": {"ranks": [0, 7]}}), (1,), world_size=2)
+
+    run = rlprof.read(prof.run_dir)
+    assert [capture.state for capture in run.captures] == ["whole"]
+    assert [target.rank for target in run.missing] == [7]
+    assert "roles.actor.ranks: rank 7 does not exist in a world of 2" in caplog.text
 
 
 @cases("key, where", ("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}"))

@@ -179,6 +179,17 @@ def test_chosen_steps_that_were_still_to_come_are_a_problem(config, caplog):
     assert caplog.text.count(reason) == 1
 
 
+# failures.md: skipped-phase
+def test_a_chosen_phase_that_no_recorded_step_had_is_a_problem(config):
+    """It is named with what was meant, although the step had another phase to record."""
+    prof = record(
+        config(roles={"actor": {"phases": ["rolout", "update"]}}), [2], "rollout", "update"
+    )
+
+    reason = "roles.actor.phases: no step to record had rolout; did you mean 'rollout'?"
+    assert problems(prof) == (f"actor 0/1: {reason}",)
+
+
 # failures.md: no-step
 def test_phases_outside_of_any_step_are_told(config, caplog):
     """Without steps there is nothing to record them in; it is said once, at the end."""

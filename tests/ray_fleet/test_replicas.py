@@ -14,7 +14,7 @@ from rlprof_ray import Replica
 from tests.fakes import engines
 from tests.ray_fleet import faults
 from tests.ray_fleet.actors import Trainer
-from tests.ray_fleet.conftest import ROLES, rows
+from tests.ray_fleet.conftest import ACTOR, ROLES, rows
 from tests.ray_fleet.faults import LIMITS, bare, states
 
 pytestmark = pytest.mark.slow
@@ -128,14 +128,13 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"actor": [actor, actor]}, "attach: actor: names an actor twice"),
         ({"rollout": [actor]}, "attach: rollout: say how to reach its engine"),
         ({"actor": [Replica(actor)]}, "roles.actor: names no engine"),
-        ({"critic": [actor]}, "roles.critic.ranks: rank 7 does not exist among 1 rank"),
         ({"rollout": [Replica(7, via="actor:engine")]}, "via actor:engine: expected an actor"),
         ({"driver": [actor]}, "attach: driver: is the role of the driver"),
         # It has one session, so it has the tools of both.
         ({"actor": [actor], "ref": [actor]}, "for both roles (ref: none; actor: stacks)"),
     ]
 
-    roles = ROLES | {"critic": {"ranks": [0, 7]}, "ref": {"tool": []}}
+    roles = ROLES | {"ref": {"tool": []}}
     with rlprof_ray.Fleet(config(roles=roles)) as fleet:
         for given, fault in faults:
             with pytest.raises(ConfigError, match=re.escape(fault)):
@@ -145,17 +144,19 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
     assert "no actor was attached" in rlprof.read(idle.run_dir).problems[-1]
 
 
-def test_a_role_that_is_not_in_the_config_is_left_out_and_named_once(
+def test_roles_and_ranks_that_are_not_there_are_left_out_and_named_once(
     spawn, config, trained, caplog
 ):
-    """A config that records trainers alone runs the same program; a misspelt name is seen."""
+    """A config of trainers alone, or of a larger job, runs the same program; a typo is seen."""
     replica = Replica(spawn(Server), via="actor:engine")
+    roles = {"actor": ACTOR | {"ranks": [0, 7]}}
 
     with caplog.at_level(logging.WARNING, "rlprof"):
-        fleet, _ = trained(config(steps=[1]), [spawn(Trainer)], (1,), rollout=[replica])
+        fleet, _ = trained(config(steps=[1], roles=roles), [spawn(Trainer)], (1,), rollout=[replica])
         found = [fleet.launch("aktor", rank) for rank in (0, 1)]
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]
+    assert "roles.actor.ranks: rank 7 does not exist in a world of 1" in caplog.text
     assert "role 'rollout' is not in the config: its replicas are not recorded" in caplog.text
     assert found == [rlprof.Launch()] * 2
     assert caplog.text.count("(there: actor); did you mean 'actor'?") == 1

@@ -118,9 +118,9 @@ def _target(
         raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
     own = config.roles.get(role)
     beyond = [one for one in (own.ranks if own else None) or () if one >= world_size]
-    if beyond:
-        what = f"rank {beyond[0]} does not exist in a world of {world_size}"
-        raise ConfigError([f"config: roles.{role}.ranks: {what}"])
+    if beyond and rank == 0:  # the config may be that of a larger job
+        message = "roles.%s.ranks: rank %d does not exist in a world of %d: not recorded"
+        write_log(logging.WARNING, message, role, beyond[0], world_size)
     return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
 
 

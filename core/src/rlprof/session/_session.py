@@ -64,6 +64,8 @@ class Session(Targets):
         self._step_ns = 0
         self._is_forgotten = False
         self._has_misstepped = False
+        self._entered: set[str] = set()
+        """The phases of steps to record."""
         self.leads = leads
         """False: another process decides on its windows."""
         self.watchers.append(self._tick)
@@ -253,6 +255,8 @@ class Session(Targets):
                 windows=sum(track.captured_step == step for track in self._tracks),
                 phases=tuple(self._occurrences),
             )  # fmt: skip
+        if any(step in track.own.steps for track in self._tracks):
+            self._entered.update(self._occurrences)
         for track in self._tracks:
             track.end_step(step, self._occurrences)
 
@@ -269,7 +273,7 @@ class Session(Targets):
         from rlprof.session._unrecorded import lacking
 
         outside = bool(self._occurrences) and not self.step_id
-        for reason in lacking(self.config, self._tracks, outside=outside):
+        for reason in lacking(self.config, self._tracks, self._entered, outside=outside):
             self.scribe.record("problem", reason=reason)
             self.boundary.log(reason, logging.WARNING)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rlprof.errors import closest
 from rlprof.schedule import Steps
 
 if TYPE_CHECKING:
@@ -12,19 +13,25 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof.session._track import Track
+    from rlprof.types import Target
 
 _NAMED = 5
 """Chosen stretches of steps that are named."""
 _CALL = "call prof.steps(...) or prof.step(...)"
 
 
-def lacking(config: Config, tracks: Sequence[Track], *, outside: bool) -> list[str]:
-    """Say why less was recorded than *config* asks for; *outside*: phases came without a step."""
+def lacking(
+    config: Config, tracks: Sequence[Track], entered: set[str], *, outside: bool
+) -> list[str]:
+    """Say why less was recorded than *config* asks for.
+
+    *entered* are the phases of steps to record; *outside*: phases came without a step.
+    """
     own = [track for track in tracks if track.own.steps]
     if outside and (own or any(track.waiting for track in tracks)):
         reasons = [f"phases were entered outside any step; {_CALL}"]
     else:
-        reasons = _shortfall(config, own) if own else []
+        reasons = _shortfall(config, own) + _absent(config, own, entered) if own else []
     if tracks and tracks[0].target.world_size == 1:  # else others may hold what is chosen
         reasons += _unheld(config, tracks)
     return reasons
@@ -42,9 +49,7 @@ def _shortfall(config: Config, own: Sequence[Track]) -> list[str]:
         for chosen in track.own.steps.ranges  # a rule without end: the run ended before its first
         if chosen.stop < sys.maxsize and (highest < chosen.start or not reached)
     }
-    role = config.roles.get(own[0].target.role)  # ranks go through the same steps: one speaks
-    is_silent = reached and own[0].target.rank != min((role and role.ranks) or (0,))
-    if is_silent or not missed:
+    if not missed or (reached and not _speaks(config, own[0].target)):
         return []
     few = Steps(tuple(missed[key] for key in sorted(missed)[:_NAMED]))
     more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
@@ -52,6 +57,22 @@ def _shortfall(config: Config, own: Sequence[Track]) -> list[str]:
     through = f"steps {first}-{highest}" if first < highest else f"step {first}"
     asks = "the config also asks for" if reached else "the config asks for"
     return [f"{asks} {_words(few)}{more}; this process went through {through}"]
+
+
+def _absent(config: Config, own: Sequence[Track], entered: set[str]) -> list[str]:
+    """Name chosen phases that no step to record had; if it had none of them, it was skipped."""
+    return [
+        f"roles.{track.target.role}.phases: no step to record had {phase}{closest(phase, entered)}"
+        for track in own
+        for phase in sorted({*(track.own.phases or ())} - entered)
+        if entered.intersection(track.own.phases or ()) and _speaks(config, track.target)
+    ]
+
+
+def _speaks(config: Config, target: Target) -> bool:
+    """Whether *target* is the first that the config chooses of its role: it speaks for all."""
+    role = config.roles.get(target.role)
+    return target.rank == min((role and role.ranks) or (0,))
 
 
 def _unheld(config: Config, tracks: Sequence[Track]) -> list[str]:

@@ -48,9 +48,9 @@ def listed(role: str, given: Any, own: Role | None) -> list[Given]:
     found = _replicas(role, everyone) if engine else _actors(role, everyone, own)
     world = max((one.target.world_size for one in found), default=0)
     beyond = [rank for rank in own.ranks or () if rank >= world] if own is not None else []
-    if beyond:
-        among = f"{world} rank{'s' if world != 1 else ''}"
-        raise ConfigError([f"roles.{role}.ranks: rank {beyond[0]} does not exist among {among}"])
+    if beyond:  # the config may be that of a larger job
+        message = "roles.%s.ranks: rank %d does not exist in a world of %d: not recorded"
+        log.warning(message, role, beyond[0], world)
     return found
 
 
