@@ -107,9 +107,10 @@ def words(prof, shell):
     ({}, {"next": 2, "phases": ("other",)}, "served 1 of 2 (step 2); step 1 was skipped"),
     ({"raises_in": "start"}, {}, "served 0 of 1; step 1 failed"),
     ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
+    ({"raises_in": "export:update"}, {}, "served 0 of 1; step 1 failed in part"),
 )
-def test_a_step_of_which_nothing_is_left_is_not_served(config, shell, options, wanted, how):
-    """What was due in it was skipped, or the tool has failed in all of its windows."""
+def test_a_step_of_which_something_is_lost_is_not_served(config, shell, options, wanted, how):
+    """What was due in it was skipped, or the tool has failed in one of its windows."""
     with rlprof.open(config(steps="none", options=options)) as prof:
         ask(prof, **wanted)
         train(prof, [1])

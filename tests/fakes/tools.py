@@ -77,7 +77,7 @@ class Fake:
     @hookimpl
     def export(self, capture, folder: Path, out: Path):
         options = capture.options
-        if options.get("raises_in") == "export":
+        if options.get("raises_in") in ("export", f"export:{capture.window.phase}"):
             raise CaptureError("export says no")
         if options.get("raises_in") == "export:die":
             print("dying", flush=True)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _KEPT = "; raw data are kept in "
 _FULL = re.compile("No space left on device|Disk quota exceeded")
-_GOOD = ("whole", "partial", "recording", "exporting")
 _BAD = {"failed": "failed", "lost": "was lost", "empty": "left nothing"}
 
 
@@ -147,13 +146,12 @@ def _steps(one: Answer, run: Run) -> dict[int, str]:
     for skipped in run.skipped:
         if (skipped.request, skipped.target) == (one.id, one.target):
             found[skipped.step] = "was skipped"
+    states: dict[int, set[str]] = {}
     for capture in run.captures:
         if (capture.request, capture.target) == (one.id, one.target):
-            step = capture.window.start_step
-            if capture.state in _GOOD:
-                found[step] = ""
-            elif found.get(step) != "":
-                found[step] = _BAD[capture.state]
+            states.setdefault(capture.window.start_step, set()).add(_BAD.get(capture.state, ""))
+    for step, ends in states.items():
+        found[step] = max(ends) + (" in part" if max(ends) and "" in ends else "")
     return dict(sorted(found.items()))
 
 
