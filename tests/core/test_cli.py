@@ -76,6 +76,13 @@ def test_wrong_usage_is_2(shell, argv, message):
     assert err.endswith(f"{named} --help {lists}\n")
 
 
+def test_a_command_of_another_distribution_names_it(shell, monkeypatch):
+    """Where that is not installed, with what to install."""
+    monkeypatch.setattr("rlprof_cli.add_offered", lambda *_: None)
+
+    assert "no command 'view' is installed; pip install rlprof-timeline" in shell("view")[2]
+
+
 @pytest.mark.slow
 @cases(
     "ending, told",

@@ -16,6 +16,9 @@ def main() -> int:
             raise
         print("rlprof: the commands are in rlprof-cli; pip install rlprof-cli", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # during the imports
+        print("rlprof: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)")
 
-
+_ELSEWHERE = {
+    "attach": "rlprof-ray", "collect": "rlprof-ray", "diff": "rlprof-report",
+    "fetch": "rlprof-bucket", "send": "rlprof-bucket", "top": "rlprof-report",
+    "view": "rlprof-timeline", "why": "rlprof-report",
+}  # fmt: skip
+"""Command → the distribution that offers it."""
 _MANNERS = {
     ("-q", "--quiet"): "print results and errors, but no progress",
     ("-v", "--verbose"): "also print debug messages, and the traceback of an error",
@@ -34,7 +39,10 @@ class Parser(argparse.ArgumentParser):
         """Exit with 2, the usage, what is wrong, and where to read on."""
         if wrong := _NO_COMMAND.match(message):
             there = wrong[2].replace("'", "").split(", ")
-            message = f"no command {wrong[1]!r}{closest(wrong[1], there)}"
+            hint = closest(wrong[1], [*there, *_ELSEWHERE])
+            if wrong[1] in _ELSEWHERE:
+                hint = f" is installed; pip install {_ELSEWHERE[wrong[1]]}"
+            message = f"no command {wrong[1]!r}{hint}"
         super().error(f"{message}\n{page(self.prog.partition(' ')[2])}")
 
     def add_manners(self) -> None:
