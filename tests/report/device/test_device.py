@@ -10,7 +10,7 @@ import rlprof
 from rlprof_report import analyse
 from rlprof_report.device import LateRank, device_findings, device_of, json_bytes
 from rlprof_report.device._trace import Stretch, figures_of
-from rlprof_report.device.values import Idle, MemoryPeak, Temporal
+from rlprof_report.device.values import Idle, MemoryPeak
 from tests.cases import cases
 from tests.report.device.made import EPOCH_NS, Windows, kernel, operator, text_of, trace
 from tests.report.folder import Driven
@@ -111,17 +111,6 @@ def test_the_most_memory_is_told_for_each_device(figures):
     )  # fmt: skip
 
     assert found.memory == (MemoryPeak("cpu", 5, 0, 100e-6), MemoryPeak("cuda:0", 700, 800, 150e-6))
-
-
-def test_times_of_the_epoch_keep_their_nanoseconds(tmp_path):
-    """A double has every 250th nanosecond of today; the digits have them all."""
-    event = '{"ph": "X", "cat": "kernel", "name": "a", "ts": 1712195495520871.%03d, "dur": 0.001}'
-    events = ",".join(event % at for at in range(0, 20, 2))
-    (tmp_path / "t").write_text(f'{{"traceEvents": [{events}]}}')
-
-    found = figures_of(tmp_path / "t")
-
-    assert found.temporal == Temporal(19e-9, 10e-9, 0.0, 0.0, 9e-9, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", sorted(HTA))

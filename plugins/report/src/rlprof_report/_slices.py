@@ -28,8 +28,8 @@ class Slice(msgspec.Struct, gc=False):
     """The part of an event that every table needs; times are microseconds, as in the file."""
 
     ph: str = ""
-    ts: float | str | None = None
-    dur: float | str = 0.0
+    ts: float | None = None
+    dur: float = 0.0
     name: str = ""
     cat: str = ""
     pid: int | str | None = None
@@ -111,13 +111,7 @@ def epoch_ns_of(head: Mapping[str, Any]) -> int:
 
 
 def _is_timed(event: Slice) -> bool:
-    """Whether it has times; torch_npu writes text, which becomes numbers here."""
-    if type(event.ts) is not float or type(event.dur) is not float:
-        try:
-            event.ts, event.dur = float(event.ts or "no"), float(event.dur)
-        except ValueError:
-            return False
-    return abs(event.ts) < _FURTHEST_US and abs(event.dur) < _FURTHEST_US
+    return event.ts is not None and abs(event.ts) < _FURTHEST_US and abs(event.dur) < _FURTHEST_US
 
 
 class _Event(Slice):

@@ -1,13 +1,10 @@
 """The events of one trace as flat arrays: 30 bytes an event, whatever the trace holds.
 
-Each batch of the shared reader is decoded at once, only the members that a figure needs. Times are
-whole nanoseconds: a time of the epoch with decimals is read from its digits, since a double has
-only every 250th of them.
+Each batch of the shared reader is decoded at once, only the members that a figure needs.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +28,6 @@ _LAUNCH = {"cuda_runtime", "cuda_driver", "Runtime", "cuda_api", "xpu_runtime", 
 _HOST = {"cpu_op", "Operator"}
 _MEET = ("gloo:", "nccl:", "hccl:")
 _STEP = "ProfilerStep#"
-_TIME = re.compile(rb'"ts"\s*:\s*"?-?(\d+)')
-_EPOCH_DIGITS = 15
 _FARTHEST_NS = 1 << 62
 _LAST_STREAM = (1 << 31) - 1
 _MOST_NAMES = 200_000
@@ -62,18 +57,7 @@ class _Event(msgspec.Struct, gc=False):
     args: _Args | None = None
 
 
-class _ExactEvent(msgspec.Struct, gc=False):
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    ts: msgspec.Raw = msgspec.Raw(b"0")
-    dur: msgspec.Raw = msgspec.Raw(b"0")
-    tid: Any = 0
-    args: _Args | None = None
-
-
-_ALL = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(list[_ExactEvent])
-_ONE = msgspec.json.Decoder(_Event, strict=False), msgspec.json.Decoder(_ExactEvent)
+_MANY, _ONE = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(_Event)
 
 
 class Names:
@@ -144,11 +128,8 @@ def read_events(path: Path, from_ns: int | None = None, until_ns: int | None = N
     text = TraceText(path)
     events = Events()
     reader = _Reader(events, from_ns, until_ns)
-    is_exact: bool | None = None
     for batch in text.batches():
-        if is_exact is None and (first := _TIME.search(batch)):
-            is_exact = len(first[1]) >= _EPOCH_DIGITS
-        reader.take(batch, is_exact=bool(is_exact))
+        reader.take(batch)
     events.head = text.head
     events.dropped += text.dropped
     events.problems = tuple(text.problems)
@@ -166,20 +147,19 @@ class _Reader:
         self._until = _FARTHEST_NS if until_ns is None else until_ns
         self._threads: dict[Any, int] = {}
 
-    def take(self, batch: bytes, *, is_exact: bool) -> None:
-        every, odd = decoded(batch, _ALL[is_exact], _ONE[is_exact])
+    def take(self, batch: bytes) -> None:
+        every, odd = decoded(batch, _MANY, _ONE)
         self._events.dropped += odd
         found = iter(every)
-        nanoseconds = _from_digits if is_exact else _from_number
         while True:
             try:
-                self._sort(found, nanoseconds)
+                self._sort(found)
             except (ValueError, TypeError, OverflowError):
                 self._events.dropped += 1
             else:
                 return
 
-    def _sort(self, found: Iterator[Any], nanoseconds: Any) -> None:  # noqa: PLR0915 -- calls cost
+    def _sort(self, found: Iterator[_Event]) -> None:  # noqa: PLR0915 -- calls cost
         """Sort each event into its column; raise for an invalid one, which is then dropped."""
         to, device, launch, host = self._events, _DEVICE, _LAUNCH, _HOST
         earliest, latest = -_FARTHEST_NS, _FARTHEST_NS
@@ -188,10 +168,10 @@ class _Reader:
             cat = event.cat
             if event.ph != "X":
                 if event.name == "[memory]" and event.args is not None:
-                    self._remember(event.args, nanoseconds(event.ts))
+                    self._remember(event.args, _nanoseconds(event.ts))
             elif cat in host:
-                begin = nanoseconds(event.ts)
-                end = begin + nanoseconds(event.dur)
+                begin = _nanoseconds(event.ts)
+                end = begin + _nanoseconds(event.dur)
                 if not earliest < begin <= end < latest:
                     raise ValueError("no time")
                 name = event.name
@@ -203,8 +183,8 @@ class _Reader:
                 to.host_name.append(number)
                 to.host_thread.append(thread)
             elif cat in device:
-                begin = nanoseconds(event.ts)
-                end = begin + nanoseconds(event.dur)
+                begin = _nanoseconds(event.ts)
+                end = begin + _nanoseconds(event.dur)
                 if not earliest < begin <= end < latest:
                     raise ValueError("no time")
                 args = event.args
@@ -227,13 +207,13 @@ class _Reader:
                 if event.args is not None:
                     correlation = _number(event.args.correlation)
                     if correlation >= 0:
-                        begin = nanoseconds(event.ts)
+                        begin = _nanoseconds(event.ts)
                         if not earliest < begin < latest:
                             raise ValueError("no time")
                         to.launched_at.append(begin)
                         to.launched.append(correlation)
             elif cat == "user_annotation":
-                self._note(event.name, nanoseconds(event.ts), nanoseconds(event.dur))
+                self._note(event.name, _nanoseconds(event.ts), _nanoseconds(event.dur))
 
     def _thread(self, thread: Any) -> int:
         return self._threads.setdefault(thread, len(self._threads))
@@ -264,15 +244,6 @@ def _number(value: Any) -> int:
     return value if type(value) is int and -1 <= value < _FARTHEST_NS else -1
 
 
-def _from_number(us: float) -> int:
-    return round(us * 1000)
-
-
-def _from_digits(raw: msgspec.Raw) -> int:
-    text = bytes(raw).strip(b'"')
-    whole, _, part = text.partition(b".")
-    if not (part + b"0").isdigit() or b"e" in whole or b"E" in whole:
-        return _from_number(float(text))
-    rest = int((part + b"000")[:3])
-    at = int(whole[:20]) * 1000
-    return at - rest if whole.startswith(b"-") else at + rest
+def _nanoseconds(us: float) -> int:
+    whole = int(us)  # apart, for times of the epoch in ns are too large for a double
+    return whole * 1000 + round((us - whole) * 1000)
