@@ -5,6 +5,7 @@ Each batch of the shared reader is decoded at once, only the members that a figu
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,9 @@ _LAUNCH = {"cuda_runtime", "cuda_driver", "Runtime", "cuda_api", "xpu_runtime", 
 _HOST = {"cpu_op", "Operator"}
 _MEET = ("gloo:", "nccl:", "hccl:")
 _STEP = "ProfilerStep#"
-_FARTHEST_NS = 1 << 62
+FARTHEST_NS = 1 << 62
+"""No time of a trace is as far from 0."""
 _LAST_STREAM = (1 << 31) - 1
-_MOST_NAMES = 200_000
-"""A trace with more makes them up; the rest share one."""
-_OTHER = "(other names)"
 _DEVICES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "npu"}
 
 
@@ -60,25 +59,6 @@ class _Event(msgspec.Struct, gc=False):
 _MANY, _ONE = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(_Event)
 
 
-class Names:
-    """Names as numbers, in the order in which they were met."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def number(self, name: str) -> int:
-        """Return the number of *name*."""
-        if len(self.numbers) >= _MOST_NAMES and name not in self.numbers:
-            name = _OTHER
-        return self.numbers.setdefault(name, len(self.numbers))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.numbers)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-
 @attrs.frozen(eq=False)
 class Peak:
     """The most memory that an allocator held, and when."""
@@ -92,7 +72,8 @@ class Peak:
 class Events:
     """The events of a trace, in its order; all times are nanoseconds on its clock."""
 
-    names: Names = attrs.field(factory=Names)
+    names: dict[str, int] = attrs.field(factory=dict)
+    """Names as numbers, in the order in which they were met."""
     starts: Any = attrs.field(factory=lambda: array("q"))
     ends: Any = attrs.field(factory=lambda: array("q"))
     name: Any = attrs.field(factory=lambda: array("i"))
@@ -102,7 +83,7 @@ class Events:
     launched: Any = attrs.field(factory=lambda: array("q"))
     """The correlation of each call that may launch something."""
     launched_at: Any = attrs.field(factory=lambda: array("q"))
-    host_names: Names = attrs.field(factory=Names)
+    host_names: dict[str, int] = attrs.field(factory=dict)
     host_starts: Any = attrs.field(factory=lambda: array("q"))
     host_ends: Any = attrs.field(factory=lambda: array("q"))
     host_name: Any = attrs.field(factory=lambda: array("i"))
@@ -112,15 +93,14 @@ class Events:
     memory: dict[str, Peak] = attrs.field(factory=dict)
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """Collectives that the host noted: what, from, to."""
-    groups: dict[int, int] = attrs.field(factory=dict)
-    """Place of a kernel → its process group in `group_names`, if the trace names it."""
-    group_names: Names = attrs.field(factory=Names)
+    groups: dict[int, str] = attrs.field(factory=dict)
+    """Place of a kernel → its process group, if the trace names it."""
     head: Mapping[str, Any] = attrs.field(factory=dict)
     dropped: int = 0
     problems: tuple[str, ...] = ()
 
 
-def read_events(path: Path, from_ns: int | None = None, until_ns: int | None = None) -> Events:
+def read_events(path: Path, from_ns: int, until_ns: int) -> Events:
     """Read the trace *path*; raise `UnreadableError` if nothing of it can be read.
 
     *from_ns* and *until_ns* bound the memory events, in nanoseconds of its own clock.
@@ -141,10 +121,8 @@ def read_events(path: Path, from_ns: int | None = None, until_ns: int | None = N
 
 
 class _Reader:
-    def __init__(self, events: Events, from_ns: int | None, until_ns: int | None) -> None:
-        self._events = events
-        self._from = -_FARTHEST_NS if from_ns is None else from_ns
-        self._until = _FARTHEST_NS if until_ns is None else until_ns
+    def __init__(self, events: Events, from_ns: int, until_ns: int) -> None:
+        self._events, self._from, self._until = events, from_ns, until_ns
         self._threads: dict[Any, int] = {}
 
     def take(self, batch: bytes) -> None:
@@ -162,8 +140,8 @@ class _Reader:
     def _sort(self, found: Iterator[_Event]) -> None:  # noqa: PLR0915 -- calls cost
         """Sort each event into its column; raise for an invalid one, which is then dropped."""
         to, device, launch, host = self._events, _DEVICE, _LAUNCH, _HOST
-        earliest, latest = -_FARTHEST_NS, _FARTHEST_NS
-        known, known_host, threads = to.names.numbers, to.host_names.numbers, self._threads
+        earliest, latest = -FARTHEST_NS, FARTHEST_NS
+        known, known_host, threads = to.names, to.host_names, self._threads
         for event in found:
             cat = event.cat
             if event.ph != "X":
@@ -175,9 +153,8 @@ class _Reader:
                 if not earliest < begin <= end < latest:
                     raise ValueError("no time")
                 name = event.name
-                number = known_host[name] if name in known_host else to.host_names.number(name)
-                thread = event.tid
-                thread = threads[thread] if thread in threads else self._thread(thread)
+                number = known_host.setdefault(name, len(known_host))
+                thread = threads.setdefault(event.tid, len(threads))
                 to.host_starts.append(begin)
                 to.host_ends.append(end)
                 to.host_name.append(number)
@@ -193,10 +170,9 @@ class _Reader:
                     stream = min(_number(args.stream), _LAST_STREAM)
                     correlation = _number(args.correlation)
                     if args.group or args.ranks:
-                        group = to.group_names.number(f"{args.group} {args.ranks}")
-                        to.groups[len(to.starts)] = group
+                        to.groups[len(to.starts)] = sys.intern(f"{args.group} {args.ranks}")
                 name = event.name
-                number = known[name] if name in known else to.names.number(name)
+                number = known.setdefault(name, len(known))
                 to.starts.append(begin)
                 to.ends.append(end)
                 to.name.append(number)
@@ -215,14 +191,11 @@ class _Reader:
             elif cat == "user_annotation":
                 self._note(event.name, _nanoseconds(event.ts), _nanoseconds(event.dur))
 
-    def _thread(self, thread: Any) -> int:
-        return self._threads.setdefault(thread, len(self._threads))
-
     def _note(self, name: str, begin: int, length: int) -> None:
         to = self._events
         if name.startswith(_STEP):
             to.steps[name] = min(begin, to.steps.get(name, begin))
-        elif name.startswith(_MEET) and len(to.meetings) < _MOST_NAMES:
+        elif name.startswith(_MEET):
             to.meetings.append((name, begin, begin + length))
 
     def _remember(self, args: _Args, at: int) -> None:
@@ -241,7 +214,7 @@ class _Reader:
 
 def _number(value: Any) -> int:
     """Return *value* if it is a number that fits, else -1."""
-    return value if type(value) is int and -1 <= value < _FARTHEST_NS else -1
+    return value if type(value) is int and -1 <= value < FARTHEST_NS else -1
 
 
 def _nanoseconds(us: float) -> int:

@@ -80,25 +80,18 @@ class Chosen:
         return len(self.starts)
 
 
-def chosen(events: Events, rules: Rules, from_ns: int | None, until_ns: int | None) -> Chosen:
+def chosen(events: Events, rules: Rules, from_ns: int, until_ns: int) -> Chosen:
     """Choose the events that count, and cut them to the window."""
     launched_at = _launches(events)
-    starts, ends = events.starts, events.ends
-    counts = np.ones(len(starts), bool)
     if rules == "hta":
-        starts, ends = _in_microseconds(starts, ends)
+        starts, ends = _in_microseconds(events.starts, events.ends)
         counts = events.stream >= 0
         if len(events.steps) > 1:
             counts &= (launched_at != UNKNOWN) & (launched_at < max(events.steps.values()))
     else:
-        counts = events.kind != SYNC
+        starts, ends = np.maximum(events.starts, from_ns), np.minimum(events.ends, until_ns)
+        counts = (events.kind != SYNC) & (ends > starts)
     unlaunched = int(np.count_nonzero((launched_at == UNKNOWN) & (events.kind != SYNC)))
-    if from_ns is not None:
-        starts = np.maximum(starts, from_ns)
-    if until_ns is not None:
-        ends = np.minimum(ends, until_ns)
-    if from_ns is not None or until_ns is not None:
-        counts &= ends > starts
     where = np.flatnonzero(counts)
     kinds = kinds_of(events.names, events.name, events.kind, rules)
     return Chosen(

@@ -46,13 +46,9 @@ def kernels_of(events: Events, found: Chosen) -> dict[str, Total]:
     return {names[number]: total for number, total in totals.items()}
 
 
-def operators_of(events: Events, from_ns: int | None, until_ns: int | None) -> dict[str, Total]:
+def operators_of(events: Events, from_ns: int, until_ns: int) -> dict[str, Total]:
     """Sum up the self times of host operators by name, inside the window."""
-    starts, ends = events.host_starts, events.host_ends
-    if from_ns is not None:
-        starts = np.maximum(starts, from_ns)
-    if until_ns is not None:
-        ends = np.minimum(ends, until_ns)
+    starts, ends = np.maximum(events.host_starts, from_ns), np.minimum(events.host_ends, until_ns)
     inside = np.flatnonzero(ends >= starts)
     starts, ends = starts[inside], ends[inside]
     own = self_times(starts, ends, events.host_thread[inside])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_report._slices import epoch_ns_of
-from rlprof_report.device._events import SYNC, read_events
+from rlprof_report.device._events import FARTHEST_NS, SYNC, read_events
 from rlprof_report.device._kinds import COMMUNICATION, chosen
 from rlprof_report.device._temporal import idle_of, temporal_of
 from rlprof_report.device._tops import kernels_of, operators_of
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlprof_report.device._kinds import Chosen, Rules
     from rlprof_report.device._tops import Total
 
+_ALL = -FARTHEST_NS, FARTHEST_NS
+"""The window of a trace that is not cut."""
 _MOST_MEETINGS = 100_000
 
 
@@ -68,17 +70,16 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
 
     Raise `UnreadableError` if nothing of it can be read.
     """
-    epoch_ns, notes = 0, []
+    epoch_ns, begin, end, notes = 0, *_ALL, list[str]()
     if stretch is not None:
         epoch_ns = _epoch_ns(path) + stretch.shift_ns
-    begin = None if stretch is None else stretch.from_ns - epoch_ns
-    end = None if stretch is None else stretch.until_ns - epoch_ns
+        begin, end = stretch.from_ns - epoch_ns, stretch.until_ns - epoch_ns
     events = read_events(path, begin, end)
     found = chosen(events, rules, begin, end)
-    if begin is not None and not len(found) and (events.kind != SYNC).any():
+    if stretch is not None and not len(found) and (events.kind != SYNC).any():
         notes.append("no device event is in the window, so its clock is wrong; nothing was cut off")
-        begin = end = None
-        found = chosen(events, rules, None, None)
+        begin, end = _ALL
+        found = chosen(events, rules, begin, end)
     notes += _notes(events, found, len(events.starts))
     is_any = bool(len(found))
     return TraceFigures(
@@ -114,34 +115,30 @@ def _notes(events: Events, found: Chosen, read: int) -> Iterator[str]:
         yield f"idle before {graphs} kernels of CUDA graphs has no known cause"
 
 
-def _peaks(events: Events, begin: int | None) -> Iterator[MemoryPeak]:
+def _peaks(events: Events, begin: int) -> Iterator[MemoryPeak]:
     for device, peak in sorted(events.memory.items()):
-        at_s = None if begin is None else (peak.at_ns - begin) / 1e9
+        at_s = None if begin == -FARTHEST_NS else (peak.at_ns - begin) / 1e9
         yield MemoryPeak(device, max(peak.allocated, 0), max(peak.reserved, 0), at_s)
 
 
 def _meetings(
-    events: Events, found: Chosen, epoch_ns: int, begin: int | None, end: int | None
+    events: Events, found: Chosen, epoch_ns: int, begin: int, end: int
 ) -> Iterator[Meeting]:
     """Yield the collectives: kernels of communication; without a device what the host noted."""
     if not len(found):
-        first = begin if begin is not None else -(1 << 62)
-        last = end if end is not None else 1 << 62
         for name, at, until in sorted(events.meetings, key=lambda one: one[1]):
-            if _is_of_all(name) and first <= at and until <= last:
+            if _is_of_all(name) and begin <= at and until <= end:
                 yield Meeting(("", name), at + epoch_ns, until + epoch_ns)
         return
-    names, groups = list(events.names), list(events.group_names)
+    names = list(events.names)
     chosen_ones = [int(at) for at in (found.kind == COMMUNICATION).nonzero()[0][:_MOST_MEETINGS]]
     for at in sorted(chosen_ones, key=lambda at: int(found.starts[at])):
         name, place = names[found.name[at]], int(found.where[at])
         if not _is_of_all(name):
             continue
-        number = events.groups.get(place)
-        group = "" if number is None else groups[number]
         # As it was recorded: one that was cut off by the window would look short.
         start, until = int(events.starts[place]), int(events.ends[place])
-        yield Meeting((group, name), start + epoch_ns, until + epoch_ns)
+        yield Meeting((events.groups.get(place, ""), name), start + epoch_ns, until + epoch_ns)
 
 
 def _is_of_all(name: Any) -> bool:
