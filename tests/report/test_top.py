@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+import rlprof
 from rlprof_cli import main
 from rlprof_report._top import Live, screen
 from tests.docs.pages import PAGES, blocks, section
@@ -30,7 +31,7 @@ def _run(tmp_path):
 
 
 def shown(run, width=100, height=24):
-    live = Live(run.written())
+    live = Live(rlprof.read(run.written()))
     live.look()
     return screen(live, width=width, height=height).splitlines()
 
@@ -122,7 +123,7 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
 
 def test_a_look_reads_what_is_new(run):
     """What was read is not read again; what has come since is."""
-    live = Live(run.written())
+    live = Live(rlprof.read(run.written()))
     live.look()
     before = live.finished()
     read = {file: file.stat().st_size for file in (run.path / "spans").iterdir()}
@@ -171,10 +172,10 @@ def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
     run.counters(run.actors[0], run.now, rss_bytes=0.8e9)
     asked = {"requests_running": 12, "requests_waiting": 3, "kv_cache_use": 0.71}
     run.counters(run.driver, run.now, ENGINE, **asked)
-    run.written()
+    recorded = rlprof.read(run.written())
     (block,) = blocks(section(PAGES["docs/commands.md"], "`rlprof top`"), "console")
     ((command, shown_),) = commands(block.text)
-    monkeypatch.setattr("rlprof_report.commands.top.youngest", lambda _: run.path)
+    monkeypatch.setattr("rlprof_report.commands.top.read", lambda _: recorded)
 
     assert main(command.split()[1:]) == 0
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import heapq
-import json
 import time
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from rlprof.rundir import SALVAGED, Here, is_alive, read_regular
+from rlprof.rundir import SALVAGED, Here, is_alive, known
 from rlprof.types import DRIVER, Window
 from rlprof_report._top.state import LiveStep, Member, Part
 from rlprof_report._top.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from rlprof import Run
 
 _KEPT = 40
 """Steps to keep."""
@@ -33,12 +32,10 @@ _ODD = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
 
 class Live:
-    """Follows the run at *path*; `look` reads what is new."""
+    """Follows *run*; `look` reads what is new."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        header = json.loads(read_regular(path / "run.json"))
-        self.run_id = str(header.get("run_id", path.name))
+    def __init__(self, run: Run) -> None:
+        self.path, self.run_id = run.path, run.run_id
         self.members: dict[str, Member] = {}
         self.steps: dict[int, LiveStep] = {}
         """The latest of each number."""
@@ -54,16 +51,16 @@ class Live:
         """The number of the leader's last step, and its end, epoch ns."""
         self._since_ns = 0
         """When the leader's numbers were last set back."""
-        self._manifest = Tail(path / "manifest")
-        self._spans = Tail(path / "spans", _BACK)
-        self._counters = Tail(path / "counters", _BACK)
+        self._manifest = Tail(run.path / "manifest")
+        self._spans = Tail(run.path / "spans", _BACK)
+        self._counters = Tail(run.path / "counters", _BACK)
 
     def look(self) -> None:
         """Read the lines written since the last call."""
         for records, take in (
-            (self._manifest.look(), self._event),
+            (chain.from_iterable(self._manifest.files()), self._event),
             (heapq.merge(*self._spans.files(), key=self._ended_ns), self._span),
-            (self._counters.look(), self._sample),
+            (chain.from_iterable(self._counters.files()), self._sample),
         ):
             for stem, record in records:
                 try:
@@ -108,28 +105,23 @@ class Live:
             return 0
 
     def _lives(self, member: Member) -> bool:
-        lives = None if member.here is None else is_alive(member.here)
+        lives = is_alive(member.here)
         if lives is not None:
             return lives
-        ages = []
-        for folder in ("manifest", "spans", "counters"):
-            try:
-                written = (self.path / folder / f"{member.name}.jsonl").stat().st_mtime
-            except OSError:
-                continue
-            ages.append(time.time() - written)
-        return min(ages, default=_SILENT_S) < _SILENT_S
+        folders = ("manifest", "spans", "counters")
+        files = (self.path / folder / f"{member.name}.jsonl" for folder in folders)
+        written = max((file.stat().st_mtime for file in files if file.exists()), default=0.0)
+        return time.time() - written < _SILENT_S
 
     def _event(self, stem: str, line: Mapping[str, Any]) -> None:
         if stem.startswith(SALVAGED):
             return
         event = line["event"]
         if event == "process":
-            target, here = line["target"], line["here"]
-            names = [field.name for field in attrs.fields(Here)]
+            target = line["target"]
             self.members[stem] = Member(
                 stem, str(target["role"]), int(target["rank"]), int(target["world_size"]),
-                Here(**{name: here[name] for name in names}),
+                known(Here, line["here"]),
             )  # fmt: skip
             return
         member = self.members[stem]

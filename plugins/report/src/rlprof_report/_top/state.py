@@ -20,7 +20,7 @@ class Member:
     role: str
     rank: int
     world_size: int
-    here: Here | None = None
+    here: Here
     offset_ns: int = 0
     """Its wall clock less its monotonic one."""
     has_ended: bool = False

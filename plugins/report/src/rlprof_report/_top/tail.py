@@ -29,13 +29,8 @@ class Tail:
         self._folder, self._back = folder, back
         self._read: dict[str, int] = {}
 
-    def look(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Return the new records, each with the stem of its file, file by file."""
-        for records in self.files():
-            yield from records
-
     def files(self) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
-        """Return the new records of each file."""
+        """Return the new records of each file, each with the stem of its name."""
         try:
             with os.scandir(self._folder) as entries:
                 sizes = {

@@ -7,10 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import RlprofError
 from rlprof_report.commands._others import name_others
 from rlprof_report.commands.why import add_run
-from rlprof_run import read, youngest
+from rlprof_run import read
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +39,9 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw until the run ends."""
-    live = _live(youngest(args.path))
+    from rlprof_report._top import Live
+
+    live = Live(read(args.path))
     live.look()
     name_others("top", args.path, live.path)
     try:
@@ -64,16 +65,6 @@ def _watch(live: Live) -> None:
         above = _UP.format(text.count("\n") + 1)
         text = _drawn(live)
         print(f"{above}{_CLEAR}{text}", flush=True)
-
-
-def _live(path: Path) -> Live:
-    from rlprof_report._top import Live
-
-    try:
-        return Live(path)
-    except (OSError, ValueError, AttributeError, RecursionError):
-        read(path)  # its message says what is wrong
-        raise RlprofError(f"{path}: cannot be followed; look at it with rlprof ls") from None
 
 
 def _drawn(live: Live) -> str:
