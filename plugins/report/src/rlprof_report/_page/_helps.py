@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis
 
-WORDS = {
-    "tail": "no trajectory took longer than the median one",
-    "even replicas": "all replicas ended together",
-    "slowest rank": "the slowest rank were as fast as the median one",
-    "tools": "tools answered as fast as for the median trajectory",
-    "sync": "weights moved while other work ran",
-    "gaps": "the phases had no gaps between them",
-    "one-step off-policy": "rollout ran one step ahead of training",
-    "recording": "nothing were recorded",
-}
-
 
 def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
     """Return the section: bounds in the slow step, and their median over clean steps."""
@@ -45,11 +34,11 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
         value = here.get(what, 0.0)
         times = usual.get(what, [])
         common = median([*times, *[0.0] * (len(clean) - len(times))])
-        assumed = f"<br><small>{escaped(slow[what].assumption, 400)}</small>"
+        words = f"{escaped(what)}<br><small>if {escaped(slow[what].assumption, 400)}</small>"
         bar = strip([("#44aa99", min(1.0, value / whole), "")], label=percent(value / whole))
         rows.append(
             (
-                escaped(WORDS.get(what, what), 120) + assumed,
+                words,
                 seconds(value),
                 percent(value / whole),
                 bar,
@@ -57,7 +46,7 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
             )
         )
     name = f"step {chosen.slow.step}: at most"
-    heads = ("If …", name, "that is", "of the step", "median clean step")
+    heads = ("change", name, "that is", "of the step", "median clean step")
     return section(
         "helps",
         "What would help",
