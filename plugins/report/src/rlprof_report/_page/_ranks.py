@@ -1,4 +1,4 @@
-"""Section 6: the ranks, as heat maps by phase, the frontier of a step, and scores."""
+"""Section 6: the ranks, as heat maps by phase, and the frontier of a step."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from rlprof_report._page._table import caption, figure, section, step_window, ta
 from rlprof_report._page._text import NONE, escaped, median, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, RankTable
 
 _WIDE = 800
 """Columns of a heat map; of more steps, each column is the slowest of several."""
-_WORST = 12
 _LEAST = 0.01
-"""The share of a median step below which a phase has no heat map and no scores."""
+"""The share of a median step below which a phase has no heat map."""
 _FASTER, _SLOWER = (68, 119, 170), (213, 94, 0)
 """Blue and orange, which also the colour-blind tell apart."""
 _HALF = 60
@@ -33,9 +32,9 @@ def ranks(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
     """Return the section."""
     large = [one for one in analysis.ranks if len(one.ranks) > 1 and _is_large(analysis, one)]
     maps = "".join(_map(analysis, one) for one in large)
-    named = {(one.role, one.phase) for one in large}
-    body = maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors)
-    return section("ranks", "Ranks", body + _scores(analysis, named))
+    return section(
+        "ranks", "Ranks", maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors)
+    )
 
 
 def _is_large(analysis: Analysis, one: RankTable) -> bool:
@@ -156,25 +155,6 @@ def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> 
             analysis, (3,), f"{step_window(chosen.slow)}; the stages add up to the slowest rank"
         ),
     )
-
-
-def _scores(analysis: Analysis, named: Collection[tuple[str, str]]) -> str:
-    scores = [one for one in analysis.scores if (one.role, one.phase) in named]
-    worst = sorted(scores, key=lambda one: min(one.relative, one.individual))[:_WORST]
-    rows = [
-        (
-            escaped(f"{one.role}: {one.phase}", 120),
-            f"{one.rank}",
-            f"{one.relative:.3f}",
-            f"{one.individual:.3f}",
-        )
-        for one in worst
-    ]
-    left = len(analysis.scores) - len(worst)
-    more = f"The {len(worst)} worst; {left:,} more are in report.json" if left else ""
-    window = "1 is best; below 0.75 NVIDIA's NVRx calls a rank a straggler"
-    heads = ("phase", "rank", "against its peers", "against its own best")
-    return tabled(analysis, heads, rows, (4,), window, more=more)
 
 
 def heat(rows: Sequence[Sequence[float | None]]) -> str:
