@@ -125,18 +125,8 @@ def analyse(
         outlasted = [[] for _ in outlasted]
     paused = paused_in(recorded, timeline, pieces)
     between = between_of(recorded, timeline, pieces)
-    facts = [
-        Facts(
-            steps[at],
-            tuple(groups[at]),
-            others[at],
-            alone[at],
-            outlasted[at],
-            paused[at],
-            between[at],
-        )
-        for at in sorted(counted)
-    ]
+    inputs = zip(steps, groups, others, alone, outlasted, paused, between, strict=True)
+    facts = [Facts(*one) for at, one in enumerate(inputs) if at in counted]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     analysis = _with_devices(analysis, run, most_json_bytes, rules)

@@ -80,9 +80,9 @@ def pauses_of(others: Others) -> dict[str, float]:
 class Paused:
     """The garbage collection of one step."""
 
-    phases: Mapping[int, str] = attrs.field(factory=dict)
+    phases: Mapping[int, str]
     """The phase that most of it falls into, by the place of the process."""
-    any_s: Mapping[str, float] = attrs.field(factory=dict)
+    any_s: Mapping[str, float]
     """How long at least one process collects, by role."""
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._figures.others import Between, Paused
 from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.alone import Alone
-    from rlprof_report._figures.others import Others, Outlasted
+    from rlprof_report._figures.others import Between, Others, Outlasted, Paused
     from rlprof_report._figures.ranks import Group
     from rlprof_report.values import Step
     from rlprof_run import Process
@@ -60,12 +59,12 @@ class Facts:
     """One step."""
 
     step: Step
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
     others: Others
-    alone: Sequence[Alone] = ()
-    outlasted: Sequence[Outlasted] = ()
-    paused: Paused = attrs.field(factory=Paused)
-    between: Between = attrs.field(factory=Between)
+    alone: Sequence[Alone]
+    outlasted: Sequence[Outlasted]
+    paused: Paused
+    between: Between
     """What goes on between the phases of the leader."""
 
 
