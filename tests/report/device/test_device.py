@@ -8,9 +8,9 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from rlprof_report.device import LateRank, device_findings, device_of, json_bytes
+from rlprof_report.device import device_findings, device_of, json_bytes
 from rlprof_report.device._trace import Stretch, figures_of
-from rlprof_report.device.values import Idle, MemoryPeak
+from rlprof_report.device.values import Idle, LateRank, MemoryPeak
 from tests.cases import cases
 from tests.report.device.made import EPOCH_NS, Windows, kernel, operator, text_of, trace
 from tests.report.folder import Driven

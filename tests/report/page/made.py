@@ -2,8 +2,9 @@
 
 import random
 
-from rlprof_report import device as d
 from rlprof_report import values as v
+from rlprof_report.device import values as d
+from rlprof_report.values import step as s
 
 PHASES = {"weight_sync": 1.5, "rollout": 62.0, "ref_log_prob": 3.6, "update_actor": 13.0}
 
@@ -62,7 +63,7 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
         ),
         lanes=tuple(v.Lane(f"{title}-h", title, tuple(bars)) for title, bars in lanes.items()),
         touches=(
-            v.Touch("start", odd("actor 0"), odd("torch"), "3/rollout", 0.5, 1.4, "driver 0-h"),
+            s.Touch("start", odd("actor 0"), odd("torch"), "3/rollout", 0.5, 1.4, "driver 0-h"),
         ),
         cost_s=1.8, cost_note="Recorded steps take 1.2 s longer (0.4 to 2.0).",
         counters=tuple(
@@ -93,27 +94,27 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
     phases, begin = [], at
     for place, (name, usual) in enumerate(names.items()):
         took = usual * rnd.uniform(0.9, 1.1) * (1.4 if slow and place == 1 else 1)
-        phases.append(v.PhaseTime(name, took, begin, begin + took))
+        phases.append(s.PhaseTime(name, took, begin, begin + took))
         begin += took
     state = {1: "warm-up", 3: "recorded", 4: "touched"}.get(number, "clean")
     rolled = phases[1]
     end = rolled.seconds
-    return v.Step(
+    return s.Step(
         number, at, begin + 0.1 - at, state, tuple(phases), 0.1,
-        overlaps=(v.Overlap(phases[2].name, phases[3].name, 0.0),),
+        overlaps=(s.Overlap(phases[2].name, phases[3].name, 0.0),),
         ranks=tuple(
-            v.Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds * 0.95,
+            s.Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds * 0.95,
                   phase.seconds, 5, "actor-5", 0.4, 0.5, meets=phase is phases[2])
             for phase in phases[2:]
         ),
-        frontier=tuple(v.Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),
-        rollout=v.Rollout(
+        frontier=tuple(s.Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),
+        rollout=s.Rollout(
             rolled.name, rolled.start_s, rolled.end_s, 256, 480, 200_000, 200_000 / end,
             {"p50": end * 0.4, "p90": end * 0.6, "p99": end * 0.9, "max": end},
             {"0.9": end * 0.4, "0.95": end * 0.3, "0.99": end * 0.1}, end * 0.35,
-            v.Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
+            s.Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
             tuple(
-                v.Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),
+                s.Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),
                         0.55, 0.01, 0.04, 0.05, 0.3 - 0.04 * at, 0.05 + 0.04 * at)
                 for at in range(replicas)
             ),
@@ -125,14 +126,14 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
             preemptions=3, tools_by_name={odd("python"): 130.0, odd("search"): 24.0},
         ),
         path=(
-            *(v.PathPart(one.name, one.start_s, one.end_s, odd("rank 5")) for one in phases),
-            v.PathPart("between phases", begin, begin + 0.1),
+            *(s.PathPart(one.name, one.start_s, one.end_s, odd("rank 5")) for one in phases),
+            s.PathPart("between phases", begin, begin + 0.1),
         ),
-        helps=(v.Help("tail", end * 0.3, odd("the last 5 % end with the others, nothing slows")),
-               v.Help("slowest rank", 0.4, "the median rank's work is what it would do")),
-        flow=v.Flow(0.2, 0.3, 0.5, {"p50": 1.0, "p99": 2.0}, odd("Move devices to the trainer."))
+        helps=(s.Help("tail", end * 0.3, odd("the last 5 % end with the others, nothing slows")),
+               s.Help("slowest rank", 0.4, "the median rank's work is what it would do")),
+        flow=s.Flow(0.2, 0.3, 0.5, {"p50": 1.0, "p99": 2.0}, odd("Move devices to the trainer."))
         if slow else None,
-        bubbles=(v.Bubble(odd("actor"), "waits for rollout", 900.0),), tokens=200_000,
+        bubbles=(s.Bubble(odd("actor"), "waits for rollout", 900.0),), tokens=200_000,
     )  # fmt: skip
 
 

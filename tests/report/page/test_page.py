@@ -17,7 +17,7 @@ from rlprof_report._page import page
 from rlprof_report._page._text import seconds
 from rlprof_report._report import report_json
 from rlprof_report._terminal import text_of
-from rlprof_report.values import Overlap
+from rlprof_report.values.step import Overlap
 from tests.report.folder import Driven
 from tests.report.page.made import made
 

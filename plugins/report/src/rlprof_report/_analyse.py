@@ -36,7 +36,8 @@ from rlprof_report._findings import (
 from rlprof_report._plain import argument
 from rlprof_report._spans import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
-from rlprof_report.values import Analysis, Clean, Stage, Step
+from rlprof_report.values import Analysis, Clean
+from rlprof_report.values.step import Stage, Step
 from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:

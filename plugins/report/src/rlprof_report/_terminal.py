@@ -11,7 +11,8 @@ from rlprof_report._plain import argument, listed, plain, ranges_of, secs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof_report.values import Analysis, Finding, Step
+    from rlprof_report.values import Analysis, Finding
+    from rlprof_report.values.step import Step
 
 WIDTH, HEIGHT = 100, 24
 _FINDINGS, _NAME = 3, 28

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlprof import Run
-    from rlprof_report.values import Analysis, Finding, Step
+    from rlprof_report.values import Analysis, Finding
+    from rlprof_report.values.step import Step
 
 _WARM_UP = 3
 """The first steps of a run: caches fill, kernels compile."""

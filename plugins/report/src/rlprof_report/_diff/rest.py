@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._diff.part import Part
-    from rlprof_report.device import TopName
+    from rlprof_report.device.values import TopName
     from rlprof_report.values import Finding
     from rlprof_report.values.diff import KernelState
 

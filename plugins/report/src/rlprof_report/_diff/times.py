@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_report._diff.part import Part
-    from rlprof_report.values import Ranks
+    from rlprof_report.values.step import Ranks
 
 FEWEST = 8
 """The least number of steps of each side for an interval."""

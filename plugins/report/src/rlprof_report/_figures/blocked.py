@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report.values import Blocked
+from rlprof_report.values.step import Blocked
 
 if TYPE_CHECKING:
     from rlprof_report._figures.trajectories import Trajectories

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
 from rlprof_report._figures.path import BETWEEN
-from rlprof_report.values import Bubble
+from rlprof_report.values.step import Bubble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

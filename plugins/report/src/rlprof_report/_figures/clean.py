@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 
 from rlprof_report._plain import whose
-from rlprof_report.values import Clean, PhaseSummary, Step
+from rlprof_report.values import Clean, PhaseSummary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_report._figures.touches import Touched
-    from rlprof_report.values.step import StepState
+    from rlprof_report.values.step import Step, StepState
     from rlprof_run import Process
 
 _WARM_UP = 3

@@ -10,14 +10,14 @@ import numpy as np
 from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report.values import Flow, Help
+from rlprof_report.values.step import Flow, Help
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report.values import PhaseTime, Ranks, Rollout, Stage
+    from rlprof_report.values.step import PhaseTime, Ranks, Rollout, Stage
 
 SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
 """Names of phases that bring weights to the engines."""

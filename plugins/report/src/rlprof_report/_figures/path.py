@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof_report._figures.meetings import END, times_of
-from rlprof_report.values import PathPart
+from rlprof_report.values.step import PathPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.trajectories import Trajectories
     from rlprof_report._spans import Recorded
-    from rlprof_report.values import Ranks
+    from rlprof_report.values.step import Ranks
 
 BETWEEN = "between phases"
 _WORTH_IT = 0.01

@@ -10,14 +10,14 @@ import numpy as np
 
 from rlprof_report._figures.intervals import merged
 from rlprof_report._plain import listed
-from rlprof_report.values import Overlap, PhaseTime
+from rlprof_report.values.step import Overlap, PhaseTime
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._spans import Recorded
-    from rlprof_report.values import Step
+    from rlprof_report.values.step import Step
 
 _ALL = 0.95
 """A phase that takes this share of a step takes all of it."""

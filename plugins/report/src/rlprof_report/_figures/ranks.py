@@ -13,7 +13,8 @@ from rlprof_report._figures.intervals import clipped, covered
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.waits import Wait, wait_of
 from rlprof_report._spans import NO_STEP
-from rlprof_report.values import Ranks, RankTable, Score, Stage
+from rlprof_report.values import RankTable, Score
+from rlprof_report.values.step import Ranks, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,13 +10,13 @@ import numpy as np
 from rlprof_report._figures.blocked import blocked_of
 from rlprof_report._figures.intervals import covered, merged, shared
 from rlprof_report._figures.slots import replicas_of
-from rlprof_report.values import Late, Rollout
+from rlprof_report.values.step import Late, Rollout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report.values import Replica
+    from rlprof_report.values.step import Replica
     from rlprof_run import Process
 
 SHARES = (0.9, 0.95, 0.99)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report.values import Replica
+from rlprof_report.values.step import Replica
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

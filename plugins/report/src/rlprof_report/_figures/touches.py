@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report.values import Touch
+from rlprof_report.values.step import Touch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

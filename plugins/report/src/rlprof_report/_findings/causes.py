@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.ranks import Group
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values import Ranks
+    from rlprof_report.values.step import Ranks
 
 _IN_IT = 0.05
 """Ranks that spend a smaller share of the slowest one's time in a phase take no part in it."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._findings.facts import Facts, Silent
-    from rlprof_report.values import Analysis, Finding, Step
+    from rlprof_report.values import Analysis, Finding
+    from rlprof_report.values.step import Step
 
 _NEIGHBOURS = 10
 _SLOW, _SLOW_S = 1.5, 0.5

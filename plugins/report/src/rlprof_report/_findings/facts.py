@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.alone import Alone
     from rlprof_report._figures.others import Between, Others, Outlasted, Paused
     from rlprof_report._figures.ranks import Group
-    from rlprof_report.values import Step
+    from rlprof_report.values.step import Step
     from rlprof_run import Process
 
 Silent = dict[str, list[int]]

@@ -12,7 +12,8 @@ from rlprof_report._plain import argument, secs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlprof_report.values import Analysis, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 _LEAST = 12
 """Fewer clean steps show neither."""

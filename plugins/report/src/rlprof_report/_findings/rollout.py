@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values import Blocked, Rollout
+    from rlprof_report.values.step import Blocked, Rollout
 
 
 def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_report._findings.facts import Silent
-    from rlprof_report.values import Analysis, Finding, Step
+    from rlprof_report.values import Analysis, Finding
+    from rlprof_report.values.step import Step
 
 
 _NOTHING = " Nothing is odd."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rlprof_report.values import Step
+    from rlprof_report.values.step import Step
 
     Floats = NDArray[np.float64]
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
-    from rlprof_report.values import Analysis, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 
 @attrs.frozen

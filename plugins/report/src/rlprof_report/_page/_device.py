@@ -13,7 +13,7 @@ from rlprof_report._page._text import escaped, number, percent, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlprof_report.device import Device, RoleDevice, Temporal, TopName
+    from rlprof_report.device.values import Device, RoleDevice, Temporal, TopName
     from rlprof_report.values import Analysis
 
 _USE = (

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis, Lane, Step
+    from rlprof_report.values import Analysis, Lane
+    from rlprof_report.values.step import Step
 
 _MOST_NAMES = 16
 """Names in the key."""

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis, PathPart, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import PathPart, Step
 
 _MOST = 40
 _LEAST = 0.001

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis, Replica, Rollout, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Replica, Rollout, Step
 
 WHY = {
     "running": ("a request runs", "#44aa99"),

@@ -14,7 +14,8 @@ from rlprof_report._page._text import NONE, escaped, median, numbers, percent, s
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlprof_report.values import Analysis, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 MOST = 400
 """Bars in the picture; of more steps, each bar is the mean of several."""

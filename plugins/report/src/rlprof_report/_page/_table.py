@@ -9,7 +9,8 @@ from rlprof_report._page._text import escaped, numbers, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlprof_report.values import Analysis, Definition, Step
+    from rlprof_report.values import Analysis, Definition
+    from rlprof_report.values.step import Step
 
 
 def table(

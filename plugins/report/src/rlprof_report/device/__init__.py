@@ -8,31 +8,5 @@ from __future__ import annotations
 from rlprof_report.device._device import device_of, json_bytes
 from rlprof_report.device._findings import device_findings, late_in
 from rlprof_report.device._kinds import Rules
-from rlprof_report.device.values import (
-    CaptureDevice,
-    Device,
-    Idle,
-    LateRank,
-    MemoryPeak,
-    RequestTimes,
-    RoleDevice,
-    Temporal,
-    TopName,
-)
 
-__all__ = [
-    "CaptureDevice",
-    "Device",
-    "Idle",
-    "LateRank",
-    "MemoryPeak",
-    "RequestTimes",
-    "RoleDevice",
-    "Rules",
-    "Temporal",
-    "TopName",
-    "device_findings",
-    "device_of",
-    "json_bytes",
-    "late_in",
-]
+__all__ = ["Rules", "device_findings", "device_of", "json_bytes", "late_in"]

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlprof_report.device.values import CaptureDevice, Device, LateRank
-    from rlprof_report.values import Analysis, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 _EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
 """The least shares of the recorded phases for a finding."""

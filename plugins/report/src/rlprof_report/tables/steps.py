@@ -13,7 +13,8 @@ from rlprof_report.tables.schema import Columns, run_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof_report.values import Analysis, Step
+    from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
     from rlprof_run import Run
 
 STEP: Columns = {

@@ -6,56 +6,190 @@ Seconds are floats. A moment is given in seconds after the first step of the rep
 
 from __future__ import annotations
 
-from rlprof_report.values.analysis import (
-    Analysis,
-    Clean,
-    Counter,
-    Definition,
-    Finding,
-    Lane,
-    PhaseSummary,
-    RankTable,
-    Score,
-)
-from rlprof_report.values.step import (
-    Blocked,
-    Bubble,
-    Flow,
-    Help,
-    Late,
-    Overlap,
-    PathPart,
-    PhaseTime,
-    Ranks,
-    Replica,
-    Rollout,
-    Stage,
-    Step,
-    Touch,
-)
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = [
-    "Analysis",
-    "Blocked",
-    "Bubble",
-    "Clean",
-    "Counter",
-    "Definition",
-    "Finding",
-    "Flow",
-    "Help",
-    "Lane",
-    "Late",
-    "Overlap",
-    "PathPart",
-    "PhaseSummary",
-    "PhaseTime",
-    "RankTable",
-    "Ranks",
-    "Replica",
-    "Rollout",
-    "Score",
-    "Stage",
-    "Step",
-    "Touch",
-]
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlprof_report.values.step import Step, Touch
+
+
+@attrs.frozen
+class Definition:
+    """How a figure is made; every figure of the report names one."""
+
+    number: int
+    """As in the documentation, 1 to 20."""
+    name: str
+    inputs: str
+    """`spans`, `manifest`, `traces`, `requests`, `counters`, or several."""
+    formula: str
+    filter: str
+    """What is left out of it."""
+
+
+@attrs.frozen
+class Clean:
+    """Which steps medians and findings use, and which are left out and why."""
+
+    steps: tuple[int, ...]
+    left_out: Mapping[str, tuple[int, ...]]
+    """By state: `recorded`, `touched`, `warm-up`, `unfinished`."""
+    median_s: float | None
+    """Seconds of the median step; None: there is no clean step."""
+
+
+@attrs.frozen
+class PhaseSummary:
+    """A phase over the clean steps."""
+
+    name: str
+    median_s: float
+    p95_s: float
+    share: float
+    """Of the median step."""
+    worst_rank: int | None
+    """The rank that was slowest most often, where ranks of it are known."""
+    wait_s: float
+    """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
+    worst: str = ""
+    """The same rank or replica by name: `actor 1`; empty: another one in half of the steps."""
+    last: str = ""
+    """The role that ended it in most steps, where it is of several processes."""
+
+
+@attrs.frozen
+class RankTable:
+    """Seconds of one phase by rank and step, for a heat map."""
+
+    role: str
+    phase: str
+    ranks: tuple[int, ...]
+    steps: tuple[int, ...]
+    seconds: tuple[tuple[float | None, ...], ...]
+    """A row a rank, a column a step."""
+
+
+@attrs.frozen
+class Score:
+    """A rank in a phase against its peers and against its own past (figure 4); 1 is best."""
+
+    role: str
+    phase: str
+    rank: int
+    relative: float
+    individual: float
+
+
+_SECTIONS = {
+    "straggler": "ranks", "replica": "rollout", "tool": "rollout", "tail": "rollout",
+    "reward": "rollout", "wait": "rollout", "blocked": "rollout",
+    "alone": "gantt-of-all", "gc": "gantt-of-all", "data": "gantt-of-all", "hidden": "gantt-of-all",
+    "driver": "gantt-of-all", "recording": "recording", "device": "device",
+}  # fmt: skip
+"""Cause → the section of the page about it; of the others, the critical path."""
+
+
+@attrs.frozen
+class Finding:
+    """Something that takes longer than it needs to."""
+
+    cause: Literal[
+        "straggler", "alone", "replica", "tool", "reward", "blocked", "tail", "wait", "sync",
+        "gap", "gc", "data", "hidden", "driver", "recording", "device", "slow step",
+    ]  # fmt: skip
+    title: str
+    """One sentence: what takes how long, and why."""
+    evidence: tuple[str, ...]
+    """Sentences, each with its numbers."""
+    seconds: float
+    """What it takes of the typical step."""
+    bound_s: float
+    """The most that removing it would save per step."""
+    share: float
+    """`seconds` of the median clean step, or of the step where it is about one."""
+    steps: tuple[int, ...]
+    """The steps that show it."""
+    where: tuple[str, ...]
+    """Where to look: a rank, trajectory, replica, window, file."""
+    command: str = ""
+    """What to record next, to be pasted; if the run is over, while the next one goes on."""
+    step: int | None = None
+    """The typical one of `steps`: `seconds`, title and `where` are of it."""
+
+    @property
+    def section(self) -> str:
+        """The part of the page that shows more."""
+        return _SECTIONS.get(self.cause, "path")
+
+
+@attrs.frozen
+class Lane:
+    """One process in the Gantt: bars of (name, start, end), seconds after `epoch_ns`."""
+
+    process: str
+    title: str
+    """`actor 0/2 · node-a`."""
+    bars: tuple[tuple[str, float, float], ...]
+
+
+@attrs.frozen
+class Counter:
+    """A counter over time: memory, utilisation, requests running (see docs/manifest.md)."""
+
+    process: str
+    name: str
+    unit: str
+    times_s: tuple[float, ...]
+    values: tuple[float, ...]
+    """At most 500 points; of more, the mean of equal bins."""
+
+
+@attrs.frozen
+class Analysis:
+    """All that a report says about a run."""
+
+    run: str
+    """Path of the run folder."""
+    run_id: str
+    state: str
+    """`ended`, `running`, `died` or `empty`."""
+    epoch_ns: int
+    """Epoch ns of second 0 of every `_s`."""
+    leader: str
+    """The name of the process that ran these steps."""
+    steps: tuple[Step, ...]
+    clean: Clean
+    phases: tuple[PhaseSummary, ...]
+    findings: tuple[Finding, ...]
+    """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
+    verdict: str
+    """The answer, in one to three sentences."""
+    whose: str = ""
+    """A readable name of that process: `driver`, `trainer 0`."""
+    ranks: tuple[RankTable, ...] = ()
+    scores: tuple[Score, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    """Phases of every process, at most 200,000 bars; `notes` counts the rest."""
+    touches: tuple[Touch, ...] = ()
+    cost_s: float = 0.0
+    """Seconds that recording cost on the critical path of all steps."""
+    cost_note: str = ""
+    """Median recorded step less median clean step, with its interval, in a sentence."""
+    counters: tuple[Counter, ...] = ()
+    captures: tuple[Mapping[str, Any], ...] = ()
+    """Asked and written, as `rlprof ls` has it: window, target, tool, state, notes."""
+    clocks: str = ""
+    """How the clocks of hosts were put together, and how exact that is, in a sentence."""
+    notes: tuple[str, ...] = ()
+    """What could not be read, what is left out, what is unknown."""
+    definitions: tuple[Definition, ...] = ()
+    device: Any = None
+    """A `rlprof_report.device.Device` where windows have traces; None: there is none."""
+
+    @property
+    def rest_s(self) -> float:
+        """The median clean step less the medians of its phases: gaps, and what varies."""
+        return (self.clean.median_s or 0.0) - sum(one.median_s for one in self.phases)

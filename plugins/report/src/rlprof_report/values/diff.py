@@ -9,7 +9,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof_report.values.analysis import Finding
+    from rlprof_report.values import Finding
 
 ChangeState = Literal[
     "slower", "faster", "no difference seen", "too few steps", "only A", "only B",
