@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlprof_report._diff import rest
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
-from rlprof_report._plain import argument, plain
+from rlprof_report._plain import argument, plain, secs
 from rlprof_report.values.diff import Diff
 
 if TYPE_CHECKING:
@@ -206,12 +206,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[in
 
 
 def seconds(value: float | None) -> str:
-    """Show a time: `1.25 s`, `30 ms`."""
-    if value is None:
-        return "-"
-    if value >= 1:
-        return f"{value:.2f} s"
-    return f"{1000 * value:.{0 if value >= 0.01 else 1}f} ms"
+    """Show a time that may be unknown."""
+    return "-" if value is None else secs(value)
 
 
 def signed(change: Change) -> str:
