@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
     from rlprof import Target
 
+_SPACE = "\u00a0"
+
 
 def plain(text: str, longest: int | None = None) -> str:
     """Keep any *text* on its line and within *longest* characters."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    shown = "".join(c if c.isprintable() or c == _SPACE else ascii(c)[1:-1] for c in text)
     return shown if longest is None or len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 

@@ -11,7 +11,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from rlprof_report._page._color import NOTHING, OURS, ink
-from rlprof_report._page._text import printable
+from rlprof_report._plain import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +50,8 @@ def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> di
             before = at
     shades = [*colors.values(), *([OURS] * len(ours))] or [NOTHING]
     return {
-        "lanes": [printable(lane.title, 80) for lane in analysis.lanes],
-        "names": [printable(name, 80) for name in names],
+        "lanes": [plain(lane.title, 80) for lane in analysis.lanes],
+        "names": [plain(name, 80) for name in names],
         "colors": shades,
         "inks": [ink(color) for color in shades],
         "ours": len(colors),

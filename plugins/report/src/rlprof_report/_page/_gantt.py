@@ -13,7 +13,7 @@ import attrs
 from rlprof_report._page._chart import legend, seconds_axis
 from rlprof_report._page._color import NOTHING, OURS, ink
 from rlprof_report._page._table import section, step_window
-from rlprof_report._page._text import escaped, printable, seconds
+from rlprof_report._page._text import escaped, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +114,7 @@ def still(analysis: Analysis, step: Step, colors: Mapping[str, str]) -> tuple[st
             if letters >= 4 and depth == 0:
                 drawn.append(
                     f'<text x="{x + 4:.1f}" y="{y + 12}" fill="{ink(color)}">'
-                    f"{escaped(printable(name), letters)}</text>"
+                    f"{escaped(name, letters)}</text>"
                 )
         left -= min(left, len(row.bars))
     words = f"Step {step.step} over {len(rows)} processes, {seconds(step.seconds)}"

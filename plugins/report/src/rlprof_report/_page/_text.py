@@ -7,7 +7,7 @@ import statistics
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import listed, ranges_of
+from rlprof_report._plain import listed, plain, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,16 +17,9 @@ NONE = "\u2013"
 _SPACE = "\u00a0"
 
 
-def printable(text: object, most: int = 300) -> str:
-    """Return *text* without invisible characters: controls, bidi marks, lone surrogates."""
-    words = str(text)
-    words = "".join(c if c.isprintable() or c == _SPACE else "\ufffd" for c in words[: most + 1])
-    return words if len(words) <= most else words[: most - 1] + "…"
-
-
 def escaped(text: object, most: int = 300) -> str:
     """Return *text* for a text node or a quoted attribute of HTML and SVG."""
-    return html.escape(printable(text, most), quote=True)
+    return html.escape(plain(str(text), most), quote=True)
 
 
 def seconds(value: float | None) -> str:
