@@ -36,8 +36,6 @@ OTHER = np.dtype([
 ])  # fmt: skip
 
 _THREAD = 0x7FFF_FFFF_FFFF_FFFF
-_MOST_OTHERS = 200_000
-"""Spans of a process outside of trajectories; beyond this number, only those of GC count."""
 
 
 class Words:
@@ -91,7 +89,6 @@ class Rows:
         self.scopes, self.parts, self.others = Table(SCOPE), Table(PART), Table(OTHER)
         self._process = process
         self._words = words
-        self._others = 0
 
     def take(self, lines: Iterable[Line]) -> None:
         """Sort *lines* into tables."""
@@ -120,8 +117,7 @@ class Rows:
                     NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
                     line.thread & _THREAD,
                 ))  # fmt: skip
-            elif self._others < _MOST_OTHERS or line.name == "gc":
-                self._others += 1
+            else:
                 others.append((process, number(line.name), line.t0, end, step))
         self.scopes.add(scopes)
         self.parts.add(parts)
