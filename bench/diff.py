@@ -13,8 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from _measure import machine, verdict
 
-from rlprof_report._diff import Series
-from rlprof_report._diff.effect import posterior
+from rlprof_report._diff.effect import Series, posterior
 
 ALARM = 0.05
 

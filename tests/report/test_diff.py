@@ -10,8 +10,9 @@ import pytest
 import rlprof
 from rlprof_cli import main
 from rlprof_report import analyse
-from rlprof_report._diff import Part, Series, diff, effect, text
-from rlprof_report._diff.effect import posterior
+from rlprof_report._diff.compared import diff, text
+from rlprof_report._diff.effect import Series, effect, posterior
+from rlprof_report._diff.part import Part
 from rlprof_report._diff.times import _judged
 from rlprof_report.device.values import TopName
 from rlprof_report.values.diff import Change

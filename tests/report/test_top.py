@@ -7,7 +7,8 @@ import pytest
 
 import rlprof
 from rlprof_cli import main
-from rlprof_report._top import Live, screen
+from rlprof_report._top.live import Live
+from rlprof_report._top.screen import screen
 from tests.docs.pages import PAGES, blocks, section
 from tests.docs.shell import agree, commands
 from tests.report.folder import Driven

@@ -24,17 +24,13 @@ from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.timeline import repeats_of, timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
 from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
-from rlprof_report._findings import (
-    Facts,
-    conclude,
-    lost_of,
-    met_of,
-    notes_of,
-    silent_of,
-    with_lost,
-)  # fmt: skip
+from rlprof_report._findings.conclude import conclude
+from rlprof_report._findings.facts import Facts
+from rlprof_report._findings.lost import lost_of, notes_of, silent_of
+from rlprof_report._findings.met import met_of
+from rlprof_report._findings.verdict import with_lost
 from rlprof_report._plain import argument
-from rlprof_report._spans import read_recorded
+from rlprof_report._spans.recorded import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
 from rlprof_report.values import Analysis, Clean
 from rlprof_report.values.step import Stage, Step
@@ -47,7 +43,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.ranks import Group
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.touches import Touched
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
     from rlprof_report.device import Rules
 
 _ROLLOUTS, _SLOWEST = 1000, 100

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 Busy = dict[int, list[Interval]]
 """When each process was at work in a step, by its place."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._spans import NO_STEP
+from rlprof_report._spans.rows import NO_STEP
 from rlprof_run import CUT, lost_spans
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 
 @attrs.frozen

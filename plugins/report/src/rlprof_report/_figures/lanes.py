@@ -12,7 +12,7 @@ from rlprof_report.values import Counter, Lane
 if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 _MOST_BARS = 200_000
 _MOST_POINTS = 500

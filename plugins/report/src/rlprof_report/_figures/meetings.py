@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rlprof_report._figures.intervals import Interval
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 Place = tuple[int, int, int]
 """The place of a step, the number of a phase's name, how many of that name come before it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 Others = dict[str, dict[int, float]]
 """By name, then by the place of the process."""

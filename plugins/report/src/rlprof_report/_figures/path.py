@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
     from rlprof_report.values.step import Ranks
 
 BETWEEN = "between phases"

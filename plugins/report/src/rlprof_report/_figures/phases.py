@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
     from rlprof_report.values.step import Step
 
 _ALL = 0.95

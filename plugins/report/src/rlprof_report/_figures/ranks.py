@@ -12,7 +12,7 @@ import numpy as np
 from rlprof_report._figures.intervals import clipped, covered
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.waits import Wait, wait_of
-from rlprof_report._spans import NO_STEP
+from rlprof_report._spans.rows import NO_STEP
 from rlprof_report.values import RankTable, Score
 from rlprof_report.values.step import Ranks, Stage
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.meetings import Meetings
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 _MOST_CELLS = 200_000
 _ALONE = Wait(0, 0.0, meets=False)

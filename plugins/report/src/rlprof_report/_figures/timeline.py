@@ -8,12 +8,12 @@ import attrs
 import numpy as np
 
 from rlprof.types import DRIVER
-from rlprof_report._spans import NO_STEP
+from rlprof_report._spans.rows import NO_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
 
 
 @attrs.frozen(eq=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rlprof import Run
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
     from rlprof_run import CaptureResult
 
 

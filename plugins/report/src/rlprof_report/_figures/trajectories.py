@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
-    from rlprof_report._spans import Recorded, Words
+    from rlprof_report._spans.recorded import Recorded
+    from rlprof_report._spans.rows import Words
 
 ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
 """Names of phases in which engines generate."""

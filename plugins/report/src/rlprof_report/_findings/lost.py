@@ -8,7 +8,7 @@ import numpy as np
 
 from rlprof.rundir import SALVAGED
 from rlprof_report._plain import listed, ranges_of
-from rlprof_report._spans import LAST_LINE
+from rlprof_report._spans.lines import LAST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlprof import Run
     from rlprof_report._figures.ends import End
     from rlprof_report._findings.facts import Silent
-    from rlprof_report._spans import Recorded
+    from rlprof_report._spans.recorded import Recorded
     from rlprof_report.values import Analysis
 
 _MOST_RANKS = 100_000

@@ -14,7 +14,7 @@ from rlprof_run import read
 if TYPE_CHECKING:
     import argparse
 
-    from rlprof_report._diff import Part
+    from rlprof_report._diff.part import Part
     from rlprof_report.values import Analysis
 
 _STEPS = re.compile(r"(?P<run>.*):(?P<steps>[0-9][0-9,\- ]*)", re.DOTALL)
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison."""
     import attrs
 
-    from rlprof_report._diff import diff, text
+    from rlprof_report._diff.compared import diff, text
 
     analyses: dict[Path, Analysis] = {}
     compared = diff(_part(args.a, analyses), _part(args.b, analyses))
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
     """Read the run and steps that *given* names; analyse each run only once."""
     from rlprof_report import analyse
-    from rlprof_report._diff import Part
+    from rlprof_report._diff.part import Part
 
     path, typed = _split(given)
     try:

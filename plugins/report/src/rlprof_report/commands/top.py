@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-    from rlprof_report._top import Live
+    from rlprof_report._top.live import Live
 
 _EVERY_S = 1.0
 _UP, _CLEAR = "\x1b[{}F", "\x1b[J"
@@ -39,7 +39,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw until the run ends."""
-    from rlprof_report._top import Live
+    from rlprof_report._top.live import Live
 
     live = Live(read(args.path))
     live.look()
@@ -68,7 +68,7 @@ def _watch(live: Live) -> None:
 
 
 def _drawn(live: Live) -> str:
-    from rlprof_report._top import screen
+    from rlprof_report._top.screen import screen
 
     size = shutil.get_terminal_size((100, 24))
     return screen(live, width=size.columns, height=size.lines - 1)

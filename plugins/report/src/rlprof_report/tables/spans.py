@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlprof_report._figures.timeline import timeline_of
-from rlprof_report._spans import read_recorded
+from rlprof_report._spans.recorded import read_recorded
 from rlprof_report.tables.schema import replica_of, run_name
 
 if TYPE_CHECKING:
