@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
+from rlprof_report._figures.intervals import Interval, clipped, covered, merged, without
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report.values.step import Bubble
 
@@ -70,7 +70,7 @@ def bubbles_of(
         role = recorded.processes[places[0]].target.role
         idle_ns, named_ns = bounds[1] - bounds[0] - covered(works), 0
         for name, own in going_on.items():
-            own_ns = covered(own) - shared(own, works)
+            own_ns = without(own, works)
             found[role, name] += own_ns * count
             named_ns += own_ns
         found[role, BETWEEN] += (idle_ns - named_ns) * count

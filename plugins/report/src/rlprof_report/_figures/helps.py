@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.intervals import Interval, clipped, covered, merged, shared
+from rlprof_report._figures.intervals import Interval, clipped, covered, without
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report.values.step import Flow, Help
@@ -129,10 +129,10 @@ def flow_of(
     ]
     if found is not None and apart:
         rolling += zip(found.began.tolist(), found.ended.tolist(), strict=True)
-    rolling = merged(clipped(rolling, *bounds))
+    rolling = clipped(rolling, *bounds)
     updates = [p for p in pieces if UPDATE.search(p.name) and not ROLLOUT.search(p.name)]
-    updating = merged(clipped([(p.start, p.end) for p in updates], *bounds))
-    together, length = shared(rolling, updating), bounds[1] - bounds[0]
+    updating = clipped([(p.start, p.end) for p in updates], *bounds)
+    together, length = covered(rolling) - without(rolling, updating), bounds[1] - bounds[0]
     if together < 0.01 * length or length <= 0:
         return None
     waiting = [(p.start, p.end) for p in pieces if WAITING.search(p.name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 Interval = tuple[int, int]
 
@@ -33,14 +33,7 @@ def clipped(intervals: Iterable[Interval], start: int, end: int) -> list[Interva
     return [(one, other) for one, other in cut if other > one]
 
 
-def shared(left: Sequence[Interval], right: Sequence[Interval]) -> int:
-    """Return the time that two merged lists share."""
-    total = i = j = 0
-    while i < len(left) and j < len(right):
-        start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
-        total += max(0, end - start)
-        if left[i][1] <= right[j][1]:
-            i += 1
-        else:
-            j += 1
-    return total
+def without(left: Iterable[Interval], right: Iterable[Interval]) -> int:
+    """Return the time that is in *left* and not in *right*."""
+    other = list(right)
+    return covered([*left, *other]) - covered(other)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._figures.intervals import covered, merged, shared
+from rlprof_report._figures.intervals import Interval, covered, without
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,19 +24,12 @@ Others = dict[str, dict[int, float]]
 def others_of(recorded: Recorded, timeline: Timeline) -> list[Others]:
     """Add up the spans of no trajectory in each step."""
     found: list[Others] = [{} for _ in range(len(timeline))]
-    steps = timeline.of(recorded.others)
-    rows, steps = recorded.others[steps >= 0], steps[steps >= 0]
-    if not len(rows):
-        return found
-    order = np.lexsort((rows["process"], rows["name"], steps))
-    rows, steps = rows[order], steps[order]
-    keys = np.stack([steps, rows["name"], rows["process"]])
-    first = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
-    sums = np.add.reduceat(rows["end"] - rows["start"], first) / 1e9
-    for (step, name, process), seconds in zip(
-        keys[:, first].T.tolist(), sums.tolist(), strict=True
-    ):
-        found[step].setdefault(recorded.words[name], {})[process] = seconds
+    rows = recorded.others
+    columns = (rows[key].tolist() for key in ("name", "process", "start", "end"))
+    for step, name, process, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
+        if step >= 0:
+            own = found[step].setdefault(recorded.words[name], {})
+            own[process] = own.get(process, 0.0) + (end - start) / 1e9
     return found
 
 
@@ -58,16 +51,18 @@ def between_of(
     spans = spans[(spans["process"] == timeline.leader)]
     spans = spans[spans["name"] != recorded.words.number("gc")]
     phases = phases[~phases["nested"] & np.isin(phases["process"], list(firsts.values()))]
-    in_phases = [merged((one.start, one.end) for one in own) for own in pieces]
+    in_phases = [[(one.start, one.end) for one in own] for own in pieces]
+    times: dict[tuple[int, int, int], list[Interval]] = {}
     for rows in (spans, phases):
         steps = timeline.of(rows)
         columns = (rows[name].tolist() for name in ("process", "name"))
         starts = np.maximum(rows["start"], timeline.starts[steps]).tolist()
         ends = np.minimum(rows["end"], timeline.ends[steps]).tolist()
         for step, process, name, *one in zip(steps.tolist(), *columns, starts, ends, strict=True):
-            if step >= 0 and one[1] > one[0]:
-                outside = one[1] - one[0] - shared([tuple(one)], in_phases[step])
-                found[step][process, recorded.words[name]] += outside
+            if step >= 0:
+                times.setdefault((step, process, name), []).append((one[0], one[1]))
+    for (step, process, name), own in times.items():
+        found[step][process, recorded.words[name]] = without(own, in_phases[step])
     return found
 
 

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from rlprof_report._figures.blocked import blocked_of
-from rlprof_report._figures.intervals import covered, merged, shared
+from rlprof_report._figures.intervals import without
 from rlprof_report._figures.slots import replicas_of
 from rlprof_report.values.step import Late, Rollout
 
@@ -196,9 +196,8 @@ def _common(
 
 
 def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:
-    alive = merged(zip(found.began.tolist(), found.ended.tolist(), strict=True))
-    asked = merged(zip(requests["start"].tolist(), requests["end"].tolist(), strict=True))
-    return (covered(alive) - shared(alive, asked)) / 1e9
+    alive = zip(found.began.tolist(), found.ended.tolist(), strict=True)
+    return without(alive, requests[["start", "end"]].tolist()) / 1e9
 
 
 def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Sums over intervals of time: unions, what overlaps what, and self times of nested calls."""
+"""Sums over intervals of time: unions, and self times of nested calls."""
 
 from __future__ import annotations
 
@@ -18,24 +18,10 @@ def union(starts: Any, ends: Any) -> tuple[Any, Any]:
     return starts[first], np.maximum.reduceat(ends, first)
 
 
-def length(intervals: tuple[Any, Any]) -> int:
-    """Return how long intervals are that do not overlap."""
-    return int((intervals[1] - intervals[0]).sum())
-
-
-def by_company(parts: dict[int, tuple[Any, Any]]) -> dict[int, int]:
-    """Return how long each set of kinds ran at once: bit k is set where kind k ran.
-
-    *parts* are unions.
-    """
-    times = np.concatenate([edge for part in parts.values() for edge in part])
-    steps = np.concatenate(
-        [np.full(len(part[0]), sign << kind) for kind, part in parts.items() for sign in (1, -1)]
-    )
-    order = np.argsort(times, kind="stable")
-    running = np.cumsum(steps[order])[:-1]
-    spans = np.diff(times[order])
-    return {int(kinds): int(spans[running == kinds].sum()) for kinds in np.unique(running)}
+def covered(starts: Any, ends: Any) -> int:
+    """Return how long at least one of the intervals goes on."""
+    starts, ends = union(starts, ends)
+    return int((ends - starts).sum())
 
 
 def self_times(starts: Any, ends: Any, thread: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY, UNKNOWN
-from rlprof_report.device._sweeps import by_company, length, union
+from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY, OTHER, UNKNOWN
+from rlprof_report.device._sweeps import covered, union
 from rlprof_report.device.values import Idle, Temporal
 
 if TYPE_CHECKING:
@@ -20,27 +20,21 @@ H200 with eager PyTorch."""
 
 def temporal_of(found: Chosen) -> Temporal:
     """Break the time of a device down; *found* holds at least one event."""
-    busy = union(found.starts, found.ends)
-    span = int(busy[1][-1] - busy[0][0])
-    parts = {
-        int(kind): union(found.starts[found.kind == kind], found.ends[found.kind == kind])
-        for kind in np.unique(found.kind)
-    }
-    together = by_company(parts)
-    own = {kind: length(part) for kind, part in parts.items()}
-    exposed = sum(
-        ns
-        for kinds, ns in together.items()
-        if kinds >> COMMUNICATION & 1 and not kinds >> COMPUTE & 1
-    )
+
+    def during(*kinds: int) -> int:
+        own = np.isin(found.kind, kinds)
+        return covered(found.starts[own], found.ends[own])
+
+    span = int(found.ends.max() - found.starts.min())
+    compute, busy = during(COMPUTE), during(COMPUTE, COMMUNICATION, MEMORY, OTHER)
     return Temporal(
         window_s=span / 1e9,
-        compute_s=own.get(COMPUTE, 0) / 1e9,
-        communication_s=own.get(COMMUNICATION, 0) / 1e9,
-        copy_s=own.get(MEMORY, 0) / 1e9,
-        idle_s=(span - length(busy)) / 1e9,
-        exposed_communication_s=exposed / 1e9,
-        exposed_copy_s=together.get(1 << MEMORY, 0) / 1e9,
+        compute_s=compute / 1e9,
+        communication_s=during(COMMUNICATION) / 1e9,
+        copy_s=during(MEMORY) / 1e9,
+        idle_s=(span - busy) / 1e9,
+        exposed_communication_s=(during(COMPUTE, COMMUNICATION) - compute) / 1e9,
+        exposed_copy_s=(busy - during(COMPUTE, COMMUNICATION, OTHER)) / 1e9,
     )
 
 
