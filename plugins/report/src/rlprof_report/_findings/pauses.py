@@ -60,19 +60,13 @@ def _by_role(seconds: Mapping[int, float], context: Context) -> dict[str, dict[i
 
 def _data(facts: Facts, context: Context) -> Iterator[Measure]:
     """Find data loading in phases of ranks, in spans of processes, in phases of the leader."""
-    for group in facts.groups:
+    groups = [(group, len(group.ranks)) for group in facts.groups]
+    groups += [(one.group, one.peers + 1) for one in facts.alone]
+    for group, ranks in groups:
         if is_data(group.phase):
-            by_process = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
-            yield from _data_of(
-                group.phase, by_process, len(by_process), context, phase=group.phase
-            )
-    for one in facts.alone:
-        if is_data(one.group.phase):
-            by_process = {int(one.group.processes[0]): float(one.group.seconds[0])}
-            yield from _data_of(
-                one.group.phase, by_process, one.peers + 1, context, phase=one.group.phase
-            )
-    grouped = {group.phase for group in (*facts.groups, *(one.group for one in facts.alone))}
+            own = dict(zip(group.processes.tolist(), group.seconds.tolist(), strict=True))
+            yield from _data_of(group.phase, own, ranks, context, phase=group.phase)
+    grouped = {group.phase for group, _ in groups}
     for name, seconds in facts.others.items():
         if is_data(name) and name not in grouped:
             for role, own in _by_role(seconds, context).items():
