@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -66,18 +66,12 @@ class FleetLine(msgspec.Struct, gc=False):
     occurrence: _Whole = 0
 
 
-def read_spans(file: Path, problems: list[str]) -> Iterator[list[Line]]:
+L = TypeVar("L", Line, FleetLine)
+
+
+def read_spans(file: Path, shape: type[L], problems: list[str]) -> Iterator[list[L]]:
     """Read the spans in *file*, some thousand at once; report skipped lines to *problems*."""
-    yield from _read(file, msgspec.json.Decoder(list[Line]), msgspec.json.Decoder(Line), problems)
-
-
-def read_fleet_lines(file: Path, problems: list[str]) -> Iterator[list[FleetLine]]:
-    """Read the calls of members that the driver of a fleet wrote into *file*."""
-    many, one = msgspec.json.Decoder(list[FleetLine]), msgspec.json.Decoder(FleetLine)
-    yield from _read(file, many, one, problems)
-
-
-def _read(file: Path, many: Any, one: Any, problems: list[str]) -> Iterator[list[Any]]:
+    many, one = msgspec.json.Decoder(list[shape]), msgspec.json.Decoder(shape)  # type: ignore[valid-type]
     skipped, is_cut = 0, False
     try:
         for lines, has_end in _windows(file):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from rlprof_report._spans.lines import read_fleet_lines, read_spans
+from rlprof_report._spans.lines import FleetLine, Line, read_spans
 from rlprof_report._spans.rows import (
     NO_STEP,
+    NOTHING,
     OTHER,
     PART,
     PHASE,
@@ -22,8 +23,6 @@ from rlprof_report._spans.rows import (
 from rlprof_run import unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rlprof import Run
     from rlprof_run import Process
 
@@ -54,7 +53,7 @@ def read_recorded(run: Run) -> Recorded:
     others: list[np.ndarray] = []
     for index, process in enumerate(processes):
         rows = Rows(index, words)
-        for lines in read_spans(run.path / "spans" / f"{process.name}.jsonl", problems):
+        for lines in read_spans(run.path / "spans" / f"{process.name}.jsonl", Line, problems):
             rows.take(lines)
         own = rows.scopes.joined()
         own["nested"] = _nested(own)
@@ -122,26 +121,18 @@ def _of_fleets(run: Run, words: Words, problems: list[str]) -> np.ndarray:
     places = {process.name: number for number, process in enumerate(run.processes)}
     table = Table(SCOPE)
     for file in sorted(run.path.glob("spans/+*.jsonl")):
-        for lines in read_fleet_lines(file, problems):
+        for lines in read_spans(file, FleetLine, problems):
             table.add([
-                row for line in lines if (row := _fleet_row(line, places, run.processes, words))
+                (
+                    at, PHASE, words.number(one.name), one.w0 - run.processes[at].offset_ns,
+                    max(one.w0, one.w1) - run.processes[at].offset_ns,
+                    NO_STEP if one.step is None else one.step, one.occurrence, one.id, -1, 0, 0,
+                    NOTHING, True, False, False, False,
+                )
+                for one in lines
+                if (at := places.get(one.of)) is not None
             ])  # fmt: skip
     return table.joined()
-
-
-def _fleet_row(
-    line: Any, places: dict[str, int], processes: Sequence[Process], words: Words
-) -> tuple[Any, ...] | None:
-    place = places.get(line.of)
-    if place is None:
-        return None
-    start, end = (wall - processes[place].offset_ns for wall in (line.w0, max(line.w0, line.w1)))
-    step = NO_STEP if line.step is None else line.step
-    name = words.number(line.name)
-    return (
-        place, PHASE, name, start, end, step, line.occurrence, line.id, -1, 0, 0, -1,
-        True, False, False, False,
-    )  # fmt: skip
 
 
 def _without_doubles(phases: np.ndarray) -> np.ndarray:
