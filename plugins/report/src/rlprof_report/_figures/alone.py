@@ -48,24 +48,12 @@ def alone_of(groups: Sequence[Sequence[Group]], meetings: Meetings) -> list[list
 def _in_step(groups: Sequence[Group], waits: Waits) -> Iterator[Alone]:
     ranks = {one.role: one for one in groups if one.phase == BETWEEN}
     for group in groups:
-        if len(group.ranks) > 1 or group.role not in ranks:
+        if len(group.ranks) > 1 or group.phase == BETWEEN or group.role not in ranks:
             continue
-        own = int(group.processes[0])
+        own, during = int(group.processes[0]), (int(group.first[0]), int(group.last[0]))
         peers = [one for one in ranks[group.role].processes.tolist() if one != own]
-        during = int(group.first[0]), int(group.last[0])
-        waited = [
-            covered(
-                clipped(
-                    [
-                        one
-                        for near in (-1, 0, 1)
-                        for one in waits.get((group.step + near, peer), ())
-                    ],
-                    *during,
-                )
-            )
-            for peer in peers
-        ]
-        if peers and group.phase != BETWEEN:
-            wait_s = min(float(np.median(waited)) / 1e9, float(group.seconds[0]))
-            yield Alone(group, len(peers), wait_s)
+        steps = range(group.step - 1, group.step + 2)
+        near = [[one for step in steps for one in waits.get((step, peer), ())] for peer in peers]
+        if peers:
+            waited_s = float(np.median([covered(clipped(one, *during)) for one in near])) / 1e9
+            yield Alone(group, len(peers), min(waited_s, float(group.seconds[0])))
