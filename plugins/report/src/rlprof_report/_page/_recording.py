@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._table import figure, section, table, tabled
+from rlprof_report._page._table import figure, section, table
 from rlprof_report._page._text import escaped, seconds
 
 if TYPE_CHECKING:
@@ -46,24 +46,6 @@ def _cell(value: object) -> str:
 
 
 def _cost(analysis: Analysis) -> str:
-    longest = sorted(analysis.touches, key=lambda one: one.start_s - one.end_s)[:20]
-    rows = [
-        (
-            escaped(one.what),
-            escaped(f"{one.window} {one.target}", 120),
-            escaped(one.tool, 40),
-            seconds(one.start_s),
-            seconds(one.end_s - one.start_s),
-        )
-        for one in longest
-    ]
     cost = f"Recording delayed the steps by {seconds(analysis.cost_s)} in all."
     note = f" {escaped(analysis.cost_note, 400)}" if analysis.cost_note else ""
-    left = len(analysis.touches) - len(longest)
-    more = f"{left:,} shorter ones are in report.json" if left > 0 else ""
-    heads, window = (
-        ("rlprof's own", "of", "tool", "begins", "takes"),
-        "The whole run, the longest first",
-    )
-    body = tabled(analysis, heads, rows, (13,), window, more=more, words=(0, 1, 2))
-    return f"<h3>What recording cost</h3><p>{cost}{note}</p>{body}"
+    return f"<h3>What recording cost</h3><p>{cost}{note}</p>"
