@@ -114,10 +114,10 @@ def test_the_effect_is_the_planted_one():
 
     found = effect(steps(rng, 200), steps(rng, 200, slower=0.1, longer=1.3))
 
-    assert found.low < 0.1 < found.high
-    assert found.change == pytest.approx(0.1, abs=0.02)
-    assert found.exponent == pytest.approx(0.88, abs=0.05)  # of 3 + 0.02 tokens, nearby
-    assert found.p < 1e-6
+    assert found["low"] < 0.1 < found["high"]
+    assert found["change"] == pytest.approx(0.1, abs=0.02)
+    assert found["exponent"] == pytest.approx(0.88, abs=0.05)  # of 3 + 0.02 tokens, nearby
+    assert found["p"] < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -44,22 +44,6 @@ class Series:
     """The place of each step in the run: steps left out leave gaps."""
 
 
-@attrs.frozen
-class Effect:
-    """B over A less 1, with its interval: the fields of this name of `values.diff.Change`."""
-
-    a_s: float
-    b_s: float
-    change: float
-    low: float
-    high: float
-    visible: float
-    p: float
-    exponent: float
-    a_samples: float
-    b_samples: float
-
-
 def student_cdf(t: Floats, df: int) -> Floats:
     """Return the probability of at most *t* with *df* degrees of freedom, elementwise.
 
@@ -104,26 +88,29 @@ class Mixture:
         return (low + high) / 2
 
 
-def effect(a: Series, b: Series) -> Effect:
-    """Compare *b* with *a*, each of at least 3 steps with positive times and tokens."""
+def effect(a: Series, b: Series) -> dict[str, Any]:
+    """Compare *b* with *a*, each of at least 3 steps with positive times and tokens.
+
+    The keys are fields of `values.diff.Change`.
+    """
     mixture, exponent, rho = posterior(a, b)
     low, high = mixture.quantile(1 - _SURE), mixture.quantile(_SURE)
     half = (high - low) / 2
     logs = [(np.log(one.seconds), exponent * np.log(one.tokens)) for one in (a, b)]
     level = np.concatenate([seconds - grown for seconds, grown in logs])
     level = level.mean() - mixture.mean * len(b.seconds) / len(level)
-    return Effect(
-        a_s=float(np.exp(level + logs[0][1].mean())),
-        b_s=float(np.exp(level + logs[1][1].mean() + mixture.mean)),
-        change=float(np.expm1(mixture.mean)),
-        low=float(np.expm1(low)),
-        high=float(np.expm1(high)),
-        visible=float(np.expm1(half + mixture.quantile(_POWER) - mixture.mean)),
-        p=mixture.p,
-        exponent=exponent,
-        a_samples=_independent(a, rho),
-        b_samples=_independent(b, rho),
-    )
+    return {
+        "a_s": float(np.exp(level + logs[0][1].mean())),
+        "b_s": float(np.exp(level + logs[1][1].mean() + mixture.mean)),
+        "change": float(np.expm1(mixture.mean)),
+        "low": float(np.expm1(low)),
+        "high": float(np.expm1(high)),
+        "visible": float(np.expm1(half + mixture.quantile(_POWER) - mixture.mean)),
+        "p": mixture.p,
+        "exponent": exponent,
+        "a_samples": _independent(a, rho),
+        "b_samples": _independent(b, rho),
+    }
 
 
 def posterior(a: Series, b: Series) -> tuple[Mixture, float, float]:

@@ -99,10 +99,10 @@ def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Chang
         basis="equal tokens" if by_tokens else "seconds",
     )
     if fewest >= FEWEST:
-        found = attrs.asdict(effect(left, right)) | ({} if by_tokens else {"exponent": 0.0})
+        found = effect(left, right) | ({} if by_tokens else {"exponent": 0.0})
         return attrs.evolve(change, state="no difference seen", **found)
     if by_tokens:
-        found = attrs.asdict(effect(left, right))
+        found = effect(left, right)
         return attrs.evolve(change, **{name: found[name] for name in ("a_s", "b_s", "change")})
     if change.a_s and change.b_s:
         return attrs.evolve(change, change=change.b_s / change.a_s - 1)
