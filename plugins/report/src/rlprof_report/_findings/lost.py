@@ -26,7 +26,9 @@ _MOST_RANKS = 100_000
 def silent_of(run: Run, recorded: Recorded) -> Silent:
     """List the ranks without spans, of roles of which other ranks write phases."""
     targets = [one.target for one in run.processes]
-    wrote = {(targets[place].role, targets[place].rank) for place in _writers(recorded)}
+    tables = (recorded.steps, recorded.phases, recorded.parts, recorded.others)
+    writers = np.unique(np.concatenate([one["process"] for one in tables])).tolist()
+    wrote = {(targets[place].role, targets[place].rank) for place in writers}
     phased = {targets[place].role for place in np.unique(recorded.phases["process"]).tolist()}
     worlds: dict[str, int] = {}
     for target in (*targets, *(one.target for one in run.attached)):
@@ -70,12 +72,6 @@ def _unexplained(run: Run) -> Iterator[str]:
     if alone and not run.selection.roles:
         files = listed([f"{name}.jsonl" for name in alone])
         yield f"Missing or damaged in manifest/: {files}. Their spans are left out."
-
-
-def _writers(recorded: Recorded) -> list[int]:
-    tables = (recorded.steps, recorded.phases, recorded.parts, recorded.others)
-    places: list[int] = np.unique(np.concatenate([one["process"] for one in tables])).tolist()
-    return places
 
 
 def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:

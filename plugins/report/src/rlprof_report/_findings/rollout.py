@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values.step import Blocked, Rollout
+    from rlprof_report.values.step import Blocked
 
 
 def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -58,7 +58,7 @@ def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
         uneven is not None and uneven.seconds >= 0.7 * tail
     )
     if rollout.late is not None and not is_explained:
-        late = rollout.late
+        late, half, most = rollout.late, rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
         reasons = {
             f"they write {late.tokens_ratio:.1f} times as many tokens": late.tokens_ratio >= 1.5,
             f"they spend {secs(late.requests_s)} more in requests": late.requests_s >= tail / 2,
@@ -74,7 +74,7 @@ def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
             "",
             f"The last {100 * (1 - rollout.late_share):.0f} % of trajectories hold up the rollout "
             f"by {secs(tail)}; {why}.",
-            (_lengths(rollout),),
+            (f"The median trajectory takes {secs(half)}, the longest {secs(most)}.",),
             tuple(f"trajectory {one}" for one in late.trajectories[:3]),
             "rollout",
             None,
@@ -96,11 +96,6 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
         ("Its calls run one at a time: await them, or use threads, as asyncio.to_thread does.",),
         (f"{what} on {who}",),
     )
-
-
-def _lengths(rollout: Rollout) -> str:
-    half, most = rollout.trajectory_s["p50"], rollout.trajectory_s["max"]
-    return f"The median trajectory takes {secs(half)}, the longest {secs(most)}."
 
 
 def _uneven(facts: Facts) -> Measure | None:

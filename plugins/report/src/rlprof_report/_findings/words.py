@@ -87,7 +87,8 @@ def command_of(
     the training.
     """
     lacks_tool = not _has_tool(run, role)
-    if not role or role == DRIVER or role not in _roles(run) or (lacks_tool and not with_torch):
+    known = {one.target.role for one in run.processes} | {one.role for one in run.attached}
+    if role == DRIVER or role not in known or (lacks_tool and not with_torch):
         return ""
     if run.is_guest and not run.is_running:
         return "rlprof attach --steps 1"
@@ -104,10 +105,6 @@ def _folder(run: Run) -> Path:
         return run.path
     path = run.path if run.path.name else run.path.resolve()
     return path.parent if run.attempt == 1 else path.parent.parent
-
-
-def _roles(run: Run) -> set[str]:
-    return {one.target.role for one in run.processes} | {one.role for one in run.attached}
 
 
 def _rank(run: Run, role: str, rank: int | None) -> int | str:

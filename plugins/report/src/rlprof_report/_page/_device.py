@@ -13,7 +13,7 @@ from rlprof_report._page._text import escaped, number, percent, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlprof_report.device.values import Device, RoleDevice, Temporal, TopName
+    from rlprof_report.device.values import Device, RoleDevice, TopName
     from rlprof_report.values import Analysis
 
 _USE = (
@@ -51,11 +51,12 @@ def _use(analysis: Analysis, device: Device) -> str:
         time = role.temporal
         if time is None or not time.window_s:
             continue
+        used = time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s
         rows.append(
             (
                 escaped(role.role, 60),
                 f"{role.captures:,}",
-                _bar(_USE, _used(time), time.window_s),
+                _bar(_USE, used, time.window_s),
                 seconds(time.window_s),
                 percent(time.compute_s / time.window_s),
                 percent(time.exposed_communication_s / time.window_s),
@@ -100,10 +101,6 @@ def _idle(analysis: Analysis, device: Device) -> str:
         table(heads, rows, words=(0, 1)) + legend(_WHY),
         caption(analysis, (17,), "Windows with traces"),
     )
-
-
-def _used(time: Temporal) -> tuple[float, float, float, float]:
-    return time.compute_s, time.exposed_communication_s, time.exposed_copy_s, time.idle_s
 
 
 def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:

@@ -18,7 +18,7 @@ from rlprof_report._page._table import caption, figure, section, step_window, ta
 from rlprof_report._page._text import NONE, escaped, number, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis
@@ -61,10 +61,13 @@ def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
         ("trajectories, requests", [f"{one.trajectories:,}, {one.requests:,}" for one in rollouts]),
         ("tokens, per second", [_tokens(one) for one in rollouts]),
         ("time of a trajectory, p50, p99, max", [_three(one.trajectory_s) for one in rollouts]),
-        ("tail after 90, 95, 99 %", [_tails(one.tail_s) for one in rollouts]),
+        ("tail after 90, 95, 99 %", [_listed(one.tail_s.values()) for one in rollouts]),
         ("slots in use", [percent(one.utilisation) for one in rollouts]),
         ("last replica ends after the mean", [seconds(one.even_gain_s) for one in rollouts]),
-        ("tools, longest and median trajectory", [_pair(one) for one in rollouts]),
+        (
+            "tools, longest and median trajectory",
+            [_listed((one.tools_longest_s, one.tools_median_s)) for one in rollouts],
+        ),
         ("trajectories without a request", [seconds(one.no_request_s) for one in rollouts]),
     ]
     if any(one.queue_s for one in rollouts):
@@ -85,16 +88,11 @@ def _tokens(one: Rollout) -> str:
 
 
 def _three(times: Mapping[str, float]) -> str:
-    keys = [key for key in ("p50", "p99", "max") if key in times]
-    return ", ".join(seconds(times[key]) for key in keys) or NONE
+    return _listed(times[key] for key in ("p50", "p99", "max") if key in times)
 
 
-def _tails(times: Mapping[str, float]) -> str:
-    return ", ".join(seconds(value) for _, value in sorted(times.items())) or NONE
-
-
-def _pair(one: Rollout) -> str:
-    return f"{seconds(one.tools_longest_s)}, {seconds(one.tools_median_s)}"
+def _listed(times: Iterable[float]) -> str:
+    return ", ".join(map(seconds, times)) or NONE
 
 
 def _flow(analysis: Analysis, step: Step) -> str:

@@ -74,7 +74,7 @@ def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "
 
 
 def _filters(figures: Sequence[Definition]) -> list[str]:
-    texts = "; ".join(one.filter.rstrip(".") for one in figures if one.filter not in {"", "none"})
+    texts = "; ".join(one.filter.rstrip(".") for one in figures if one.filter != "none")
     return ["; ".join(dict.fromkeys(texts.split("; ")))] if texts else []
 
 
@@ -99,7 +99,7 @@ def definitions(analysis: Analysis) -> str:
     items = "".join(
         f'<div id="figure-{one.number}"><dt>{one.number}. {escaped(one.name)} '
         f"<small>from {escaped(one.inputs)}</small><dd>{escaped(one.formula, 2000)} "
-        f"{_filter(one)}</div>"
+        f"<br>Filter: {escaped(one.filter, 1000)}</div>"
         for one in analysis.definitions
     )
     return section(
@@ -107,7 +107,3 @@ def definitions(analysis: Analysis) -> str:
         "How each figure is defined",
         f'<dl class="defined">{items}</dl>' if items else "",
     )
-
-
-def _filter(one: Definition) -> str:
-    return "" if one.filter in {"", "none"} else f"<br>Filter: {escaped(one.filter, 1000)}"

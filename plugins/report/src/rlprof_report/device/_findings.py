@@ -130,7 +130,8 @@ def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
         windows[late.role][late.window].append(late)
     for role, by_window in windows.items():
         last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in by_window.values()]
-        if len({one.rank for one in last}) > 1 or not all(_is_late(one) for one in last):
+        are_late = all(one.votes >= _VOTES * one.collectives for one in last)
+        if len({one.rank for one in last}) > 1 or not are_late:
             continue
         # The others wait as much longer than the late one does.
         waits = [_wait_s(ones, one) for ones, one in zip(by_window.values(), last, strict=True)]
@@ -143,22 +144,19 @@ def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
         span_s = sum(spans)
         if not span_s or not _LATE <= sum(waits) / span_s <= 1:  # such a step is not usual
             continue
+        many = f"{len(last)} window{'s' * (len(last) != 1)}"
         votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
         steps = len({_step_of(one) for one in mine})
         yield _finding(
             f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (
-                f"It was last in {votes} of {count} collectives, in {_windows(len(last))}.",
+                f"It was last in {votes} of {count} collectives, in {many}.",
                 f"The others wait {sum(waits):.3f} s longer in collectives than it does.",
             ),
             (sum(waits) / steps, span_s / steps),
             mine[0],
             usual,
         )
-
-
-def _windows(count: int) -> str:
-    return f"{count} window{'s' if count != 1 else ''}"
 
 
 def _phase_of(one: CaptureDevice) -> str:
@@ -169,10 +167,6 @@ def _phase_of(one: CaptureDevice) -> str:
 
 def _step_of(one: CaptureDevice) -> str:
     return one.window.partition("/")[0]
-
-
-def _is_late(one: LateRank) -> bool:
-    return one.votes >= _VOTES * one.collectives
 
 
 def _wait_s(ones: Sequence[LateRank], last: LateRank) -> float:
