@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NOTHING = " Nothing is odd."
 _ODD = "No cause that rlprof knows stands out."
+_LONGER = {"touched": "touched by a start, stop or export of a recording"}
 
 
 def of_run(
@@ -105,21 +106,13 @@ def _without(finding: Finding, it: str = "it") -> str:
 
 def _too_few(analysis: Analysis) -> str:
     states = [
-        f"{numbered(steps)} {'are' if len(steps) > 1 else 'is'} {_STATES[state]}"
+        f"{numbered(steps)} {'are' if len(steps) > 1 else 'is'} {_LONGER.get(state, state)}"
         for state, steps in analysis.clean.left_out.items()
     ]
     count = len(analysis.clean.steps)
     left = f"{count} clean step{'s' if count != 1 else ''}"
     why = f" ({'; '.join(states)})" if states else ""
     return f"Too few steps to compare: {left}{why}. Findings need two."
-
-
-_STATES = {
-    "recorded": "recorded",
-    "touched": "touched by a start, stop or export of a recording",
-    "warm-up": "warm-up",
-    "unfinished": "unfinished",
-}
 
 
 def of_step(
@@ -132,9 +125,8 @@ def of_step(
 ) -> str:
     """Answer for one step; the first *shared* findings are those of the run."""
     name = f"Step {step.step}"
-    state = {"touched": _STATES["touched"]}.get(step.state, step.state)
-    if state != "clean":
-        name += f" ({state})"
+    if step.state != "clean":
+        name += f" ({_LONGER.get(step.state, step.state)})"
     if usual_s is None:
         return (
             f"{name} took {secs(step.seconds)}. There are too few clean steps to compare it with."

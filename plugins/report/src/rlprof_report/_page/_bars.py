@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _TENTHS = 10_000
 """Of a millisecond, in a second."""
-_MOST_STEPS = 20_000
 
 
 def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> dict[str, Any]:
@@ -57,7 +56,7 @@ def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> di
         "ours": len(colors),
         "steps": [
             [step.step, round(step.start_s - first, 4), round(step.seconds, 4)]
-            for step in analysis.steps[-_MOST_STEPS:]
+            for step in analysis.steps
         ],
         "show": None if chosen.slow is None else chosen.slow.step,
         "bars": base64.b64encode(zlib.compress(bytes(out), 9)).decode("ascii"),

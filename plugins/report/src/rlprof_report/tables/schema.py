@@ -12,7 +12,7 @@ from rlprof.errors import RlprofError
 from rlprof_run import unbroken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rlprof import Target
     from rlprof_run import Run
@@ -99,9 +99,8 @@ def replica_of(target: Target) -> str | None:
 def batch(rows: Sequence[Sequence[Any]], columns: Columns, schema: Any) -> Any:
     """Make one record batch; text and numbers that Arrow cannot hold are escaped or left out."""
     pa = arrow()
-    values: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(columns)
     made = []
-    for kind, field, column in zip(columns.values(), schema, values, strict=True):
+    for kind, field, *column in zip(columns.values(), schema, *rows, strict=True):
         plain = pa.string() if kind == "word" else field.type
         try:
             array = pa.array(column, plain)
