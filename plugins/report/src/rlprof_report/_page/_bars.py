@@ -1,12 +1,13 @@
 """All bars of all processes in few bytes, for the script of a page.
 
-A bar is three varints: its name, how long after the one before it began, how long it took, both in
-tenths of a millisecond. The stream is deflated and in base64; browsers inflate it themselves.
+A bar is three numbers: its name, how long after the one before it began, how long it took, both in
+tenths of a millisecond. Their JSON is deflated and in base64; browsers inflate it themselves.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -34,19 +35,18 @@ def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> di
         touches.setdefault(touch.process, []).append(bar)
     starts = [bar[1] for lane in analysis.lanes for bar in lane.bars]
     first = min([*starts, *(step.start_s for step in analysis.steps)], default=0.0)
-    out = bytearray()
+    lanes = []
     for lane in analysis.lanes:
         every = sorted(
             [*lane.bars, *touches.get(lane.process, ())], key=lambda bar: (bar[1], -bar[2])
         )
-        _varint(out, len(every))
-        before = 0
+        own, before = list[int](), 0
         for name, start, end in every:
             at = max(before, round((start - first) * _TENTHS))
-            _varint(out, index[name])
-            _varint(out, at - before)
-            _varint(out, max(0, round((end - start) * _TENTHS)))
+            own += index[name], at - before, max(0, round((end - start) * _TENTHS))
             before = at
+        lanes.append(own)
+    text = json.dumps(lanes, separators=(",", ":"))
     shades = [*colors.values(), *([OURS] * len(ours))] or [NOTHING]
     return {
         "lanes": [plain(lane.title, 80) for lane in analysis.lanes],
@@ -59,13 +59,5 @@ def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> di
             for step in analysis.steps
         ],
         "show": None if chosen.slow is None else chosen.slow.step,
-        "bars": base64.b64encode(zlib.compress(bytes(out), 9)).decode("ascii"),
+        "bars": base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii"),
     }
-
-
-def _varint(out: bytearray, value: int) -> None:
-    """Add *value*, seven bits a byte, the least first."""
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)

@@ -7,20 +7,14 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const packed = Uint8Array.from(atob(data.bars), c => c.charCodeAt(0));
   const inflated = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const bytes = new Uint8Array(await new Response(inflated).arrayBuffer());
+  const bars = JSON.parse(await new Response(inflated).text());
 
-  let at = 0;
-  const varint = () => {
-    let value = 0, scale = 1, byte;
-    do { byte = bytes[at++]; value += (byte & 127) * scale; scale *= 128; } while (byte > 127);
-    return value;
-  };
   let span = 0;
-  const lanes = data.lanes.map(title => {
-    const n = varint(), name = new Uint32Array(n), from = new Float64Array(n);
+  const lanes = data.lanes.map((title, l) => {
+    const own = bars[l], n = own.length / 3, name = new Uint32Array(n), from = new Float64Array(n);
     const to = new Float64Array(n), depth = new Uint8Array(n), open = [];
     for (let i = 0, t = 0; i < n; i++) {
-      name[i] = varint(); t += varint(); from[i] = t / 1e4; to[i] = from[i] + varint() / 1e4;
+      name[i] = own[3 * i]; t += own[3 * i + 1]; from[i] = t / 1e4; to[i] = from[i] + own[3 * i + 2] / 1e4;
       while (open.length && open[open.length - 1] <= from[i]) open.pop();
       depth[i] = Math.min(3, open.length); open.push(to[i]); span = Math.max(span, to[i]);
     }
