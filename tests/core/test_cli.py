@@ -11,7 +11,7 @@ from rlprof import Advice, hookimpl, plugins
 from rlprof.distributions import KNOWN
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS
-from rlprof_cli._table import table
+from rlprof_cli.table import table
 from tests.cases import cases
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool

@@ -308,7 +308,7 @@ def test_what_one_run_has_alone_is_named(tmp_path, capsys):
 @cases(
     "count, steps, why",
     (20, ":90-99", ": has no step 90-99; it has 1-20"),
-    (20, ":9-5", ":9-5: expected steps like RUN:5 or RUN:5-20,30-45 ('9-5' ends before"),
+    (20, ":9-5", ":9-5: expected steps like 3 or 3,5-7, got '9-5'"),
     (0, "", ": no steps to compare: No process"),
 )
 def test_steps_that_cannot_be_are_one_error(count, steps, why, tmp_path, capsys):

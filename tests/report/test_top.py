@@ -61,7 +61,7 @@ def test_what_is_not_written_yet_is_not_claimed(run):
     lines = shown(run)
     run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-1")
 
-    assert lines[1:4] == ["step 3: 0 ms so far", "trajectories: 1 ended", "memory: 45 MB"]
+    assert lines[1:4] == ["step 3: 0 ms so far", "trajectories: 1 ended", "memory: 45.0 MB"]
     assert "trajectories: at least 1 in flight, 1 ended" in shown(run)
 
 

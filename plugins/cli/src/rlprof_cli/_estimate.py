@@ -13,7 +13,7 @@ from rlprof.config import check_config
 from rlprof.errors import ConfigError
 from rlprof_cli import _calibration
 from rlprof_cli._like import STEP, like
-from rlprof_cli._table import is_quiet, seconds, size, table
+from rlprof_cli.table import is_quiet, seconds, size, table
 
 if TYPE_CHECKING:
     from rlprof.config import Config, ToolUse

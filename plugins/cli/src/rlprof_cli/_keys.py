@@ -23,8 +23,8 @@ from rlprof import plugins
 from rlprof.config import Config
 from rlprof.errors import PluginError, shown
 from rlprof.schedule import Steps
-from rlprof_cli._table import NARROWEST, plain, table
 from rlprof_cli.offers import offers
+from rlprof_cli.table import NARROWEST, plain, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_cli._arguments import moment, names, steps
+from rlprof_cli.arguments import moment, names, steps
 from rlprof_run import Selection
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_cli import _words
-from rlprof_cli._table import is_quiet, plain, seconds, size, table
+from rlprof_cli.table import is_quiet, plain, seconds, size, table
 from rlprof_run import read
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from rlprof_cli._table import size
+from rlprof_cli.table import size
 from rlprof_run import TRIED
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ import argparse
 from typing import Any
 
 from rlprof.config import load_config
-from rlprof_cli._arguments import add_run, duration, names
 from rlprof_cli._cancel import cancel
 from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow, stands
 from rlprof_cli._requests import joined, meant, requests
 from rlprof_cli._words import once
+from rlprof_cli.arguments import add_run, duration, names
 from rlprof_live import control
 from rlprof_run import LATEST, named, youngest
 

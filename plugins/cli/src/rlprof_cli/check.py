@@ -13,8 +13,8 @@ from rlprof.config import check_config, merge_launches
 from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof_cli._advice import cautions, engine_words
-from rlprof_cli._arguments import add_json
 from rlprof_cli._of_verl import is_of_verl
+from rlprof_cli.arguments import add_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import PluginError, RlprofError, shown
-from rlprof_cli._arguments import add_run
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
 from rlprof_cli._part import add_part, part_of, typed
 from rlprof_cli._signals import ended_tidily
-from rlprof_cli._table import size
+from rlprof_cli.arguments import add_run
+from rlprof_cli.table import size
 from rlprof_run import read, unmatched, youngest
 
 if TYPE_CHECKING:

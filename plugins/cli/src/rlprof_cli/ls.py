@@ -11,9 +11,9 @@ from rlprof.config import load_config
 from rlprof.errors import ConfigError, RunError
 from rlprof.rundir import as_json
 from rlprof_cli import _words
-from rlprof_cli._arguments import add_run
 from rlprof_cli._step import newest_step, step_words
-from rlprof_cli._table import plain, seconds, size, table
+from rlprof_cli.arguments import add_run
+from rlprof_cli.table import plain, seconds, size, table
 from rlprof_run import LATEST, find_runs, named, read, youngest
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof.schedule import Steps
 from rlprof_cli._advice import cautions, engine_words
-from rlprof_cli._arguments import add_json, duration, steps
 from rlprof_cli._estimate import estimates
 from rlprof_cli._of_verl import refuse_verl
-from rlprof_cli._table import table
+from rlprof_cli.arguments import add_json, duration, steps
 from rlprof_cli.offers import drives
+from rlprof_cli.table import table
 from rlprof_run import read
 
 if TYPE_CHECKING:

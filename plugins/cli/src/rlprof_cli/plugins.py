@@ -9,10 +9,10 @@ from rlprof import plugins
 from rlprof.distributions import KNOWN
 from rlprof.errors import PluginError
 from rlprof.rundir import as_json
-from rlprof_cli._arguments import add_json
-from rlprof_cli._table import table
+from rlprof_cli.arguments import add_json
 from rlprof_cli.contract import misfits
 from rlprof_cli.offers import offers
+from rlprof_cli.table import table
 
 if TYPE_CHECKING:
     import argparse

@@ -6,9 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
-from rlprof_cli._arguments import add_run, duration
 from rlprof_cli._parser import page
-from rlprof_cli._table import plain
+from rlprof_cli.arguments import add_run, duration
+from rlprof_cli.table import plain
 from rlprof_run import read
 from rlprof_run.salvage import candidates, salvage
 

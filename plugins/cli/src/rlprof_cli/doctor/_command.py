@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.rundir import as_json
-from rlprof_cli._arguments import add_json, duration
-from rlprof_cli._table import is_quiet, plain
+from rlprof_cli.arguments import add_json, duration
 from rlprof_cli.doctor._examine import examine
+from rlprof_cli.table import is_quiet, plain
 
 if TYPE_CHECKING:
     import argparse

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_cli._table import seconds
 from rlprof_cli.doctor._finding import Finding
+from rlprof_cli.table import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

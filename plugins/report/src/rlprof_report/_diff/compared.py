@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof_cli.table import table
 from rlprof_report._diff import rest
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
 from rlprof_report._plain import argument, plain, secs
@@ -164,7 +165,7 @@ def _changes(changes: Sequence[Change]) -> str:
         )
         for change in changes
     ]  # fmt: skip
-    return table(head, rows, right=range(1, 6))
+    return table(head, rows, right=head[1:6])
 
 
 def _resized(one: Resized) -> str:
@@ -179,7 +180,10 @@ def _kernels(diff: Diff) -> Iterator[str]:
 
 
 def _pairs(title: str, pairs: Sequence[Pair]) -> str:
-    rows = [(pair.name, pair.a or "-", pair.b or "-") for pair in pairs[:_MOST]]
+    rows = [
+        [plain(cell or "-", _WIDEST) for cell in (pair.name, pair.a, pair.b)]
+        for pair in pairs[:_MOST]
+    ]
     more = [f"... and {len(pairs) - _MOST} more"] if len(pairs) > _MOST else []
     return "\n".join([table((title, "A", "B"), rows), *more]) if pairs else ""
 
@@ -189,20 +193,6 @@ def _listed(title: str, items: Iterable[str]) -> str:
     if len(lines) > _MOST:
         lines[_MOST:] = [f"  ... and {len(lines) - _MOST} more"]
     return "\n".join([f"{title}:", *lines]) if lines else ""
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """Lay out *rows* under *head*; the columns *right* hold numbers."""
-    lines = [list(head), *([plain(cell, _WIDEST) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    numbers = set(right)
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if at in numbers else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
 
 
 def seconds(value: float | None) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from rlprof.types import DRIVER
+from rlprof_cli.table import seconds, size
 from rlprof_report._figures.waits import wait_of
 from rlprof_report._plain import plain
 
@@ -52,9 +53,9 @@ def _now(live: Live) -> Iterator[str]:
     since_ns = running[1].end_ns if running else 0
     if done and not since_ns:
         since_ns = done[-1][1].end_ns
-    passed = _seconds(max(0.0, (time.time_ns() - since_ns) / 1e9)) if since_ns else ""
+    passed = seconds(max(0.0, (time.time_ns() - since_ns) / 1e9)) if since_ns else ""
     if running is not None:
-        over = "".join(f"{n} {_seconds(s)}, " for n, s in running[1].phases.items())
+        over = "".join(f"{n} {seconds(s)}, " for n, s in running[1].phases.items())
         since = f"{'then ' if over else ''}{passed} so far" if passed else "no phase has ended yet"
         yield f"step {running[0]}: {over}{since}"
     elif done:
@@ -76,7 +77,7 @@ def _recording(live: Live) -> Iterator[str]:
                 rows[window, tool].append((engine or str(member), since))
     for (window, tool), whose in list(rows.items())[:_WINDOWS] if live.is_running else ():
         more = f" and {len(whose) - 1} more" if len(whose) > 1 else ""
-        age = _seconds(max(0.0, (now - min(since for _, since in whose)) / 1e9))
+        age = seconds(max(0.0, (now - min(since for _, since in whose)) / 1e9))
         yield f"recording {window} with {tool} for {age}: {whose[0][0]}{more}"
 
 
@@ -94,8 +95,10 @@ def _counters(live: Live) -> Iterator[str]:
             engines.append((values.get("requests_running", 0.0), _engine(engine, values)))
     if memory:
         most, member = max(memory, key=lambda pair: pair[0])
-        total = _bytes(sum(size for size, _ in memory))
-        yield f"memory: {total}" + (f"; most: {member}, {_bytes(most)}" if len(memory) > 1 else "")
+        total = size(round(sum(rss for rss, _ in memory)))
+        yield f"memory: {total}" + (
+            f"; most: {member}, {size(round(most))}" if len(memory) > 1 else ""
+        )
     if busy:
         least, where = min(busy)
         mean = sum(share for share, _ in busy) / len(busy)
@@ -124,7 +127,7 @@ def _table(live: Live, width: int, room: int) -> list[str]:
         return []
     fixed = [
         _column("STEP", (str(number) for number, _ in done)),
-        _column("SECONDS", (_seconds(step.seconds) for _, step in done)),
+        _column("SECONDS", (seconds(step.seconds) for _, step in done)),
     ]
     notes = [_note(live, number, step) for number, step in done]
     free = width - sum(len(column[0]) + 2 for column in fixed) - max(map(len, notes))
@@ -136,10 +139,10 @@ def _table(live: Live, width: int, room: int) -> list[str]:
 def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
     totals: dict[str, float] = {}
     for step in steps:
-        for name, seconds in step.phases.items():
-            totals[name] = totals.get(name, 0.0) + seconds
+        for name, took in step.phases.items():
+            totals[name] = totals.get(name, 0.0) + took
     columns = {
-        name: _column(plain(name, _PHASE), (_seconds(step.phases.get(name)) for step in steps))
+        name: _column(plain(name, _PHASE), (seconds(step.phases.get(name)) for step in steps))
         for name in totals
     }
     widths = {name: len(column[0]) + 2 for name, column in columns.items()}
@@ -151,7 +154,7 @@ def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
     chosen = [columns[name] for name in columns if name in widths]
     if chosen and left_out:
         sums = (sum(step.phases.get(name, 0.0) for name in left_out) for step in steps)
-        chosen.append(_column(_OTHERS, map(_seconds, sums)))
+        chosen.append(_column(_OTHERS, map(seconds, sums)))
     return chosen
 
 
@@ -171,22 +174,12 @@ def _note(live: Live, number: int, step: LiveStep) -> str:
     waits = []
     for (_, phase), ranks in (*step.ranks.items(), *step.later.items()):
         if len(ranks) > 1:
-            seconds, ends_ns = zip(*ranks.values(), strict=True)
-            wait = wait_of(seconds, ends_ns)
+            took, ends_ns = zip(*ranks.values(), strict=True)
+            wait = wait_of(took, ends_ns)
             if not wait.meets:
                 waits.append((wait.seconds, list(ranks)[wait.slowest], phase))
     longest, name, phase = max(waits, default=(0.0, "", ""))
     if not name or longest < _WAIT * (step.seconds or 0):
         return ""
     member = live.members[name]
-    return f"{member.role} {member.rank} +{_seconds(longest)} in {phase}"
-
-
-def _bytes(value: float) -> str:
-    return f"{value / 1e9:.1f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:.1f} s" if value >= 1 else f"{1000 * value:.0f} ms"
+    return f"{member.role} {member.rank} +{seconds(longest)} in {phase}"

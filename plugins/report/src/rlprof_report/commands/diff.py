@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import RlprofError, one_line
+from rlprof.errors import RlprofError
 from rlprof.rundir import as_json
-from rlprof_report.commands.why import only, ranges_in
+from rlprof_cli.arguments import add_json, steps
+from rlprof_report.commands.why import only
 from rlprof_run import read
 
 if TYPE_CHECKING:
-    import argparse
-
     from rlprof_report._diff.part import Part
     from rlprof_report.values import Analysis
 
@@ -37,7 +37,7 @@ def add(subparsers: Any) -> None:
             metavar=name,
             help="a run folder, the id of a run, or `latest`; or steps of one: RUN:5-20,30",
         )
-    parser.add_argument("--json", action="store_true", help="print the values as JSON")
+    add_json(parser, "the values")
     parser.set_defaults(run=run)
 
 
@@ -60,10 +60,9 @@ def _part(given: str, analyses: dict[Path, Analysis]) -> Part:
 
     path, typed = _split(given)
     try:
-        ranges = ranges_in(typed) if typed else ()
-    except ValueError as exc:
-        what = "expected steps like RUN:5 or RUN:5-20,30-45"
-        raise RlprofError(f"{given}: {what} ({one_line(exc)})") from exc
+        ranges = tuple(steps(typed)) if typed else ()
+    except argparse.ArgumentTypeError as exc:
+        raise RlprofError(f"{given}: {exc}") from exc
     recorded = read(path)
     if recorded.path not in analyses:
         analyses[recorded.path] = analyse(recorded)

@@ -7,8 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from rlprof_cli.arguments import add_run
 from rlprof_report.commands._others import name_others
-from rlprof_report.commands.why import add_run
 from rlprof_run import read
 
 if TYPE_CHECKING:

@@ -6,11 +6,13 @@ import argparse
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from rlprof.schedule import parse_steps
+from rlprof_cli.arguments import add_json, add_run, steps
 from rlprof_report.commands._others import name_others
-from rlprof_run import RUNS, Selection, read
+from rlprof_run import Selection, read
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlprof import Run
 
 _MOST_JSON = 300_000_000
@@ -32,13 +34,11 @@ def add(subparsers: Any) -> None:
     add_run(parser)
     parser.add_argument(
         "--step",
-        type=steps_of,
+        type=steps,
         metavar="STEPS",
         help="compare one step with its neighbours (7), or look at these steps alone (3-5, 3,7-9)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the values as JSON, as report.json has them"
-    )
+    add_json(parser, "the values, as report.json has them,")
     parser.set_defaults(run=run)
 
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
     recorded, step = read(args.path), None
     name_others("why", args.path, recorded.path)
-    ranges: tuple[range, ...] = args.step or ()
+    ranges: Sequence[range] = args.step or ()
     if sum(map(len, ranges)) == 1:
         step = ranges[0].start
     elif ranges:
@@ -63,33 +63,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def steps_of(text: str) -> tuple[range, ...]:
-    """Read steps as `rlprof export --step` takes them: `7`, `3-5`, `3,7-9`."""
-    try:
-        return ranges_in(text)
-    except ValueError:
-        what = f"expected steps like 7, 3-5 or 3,7-9, got {text!r}"
-        raise argparse.ArgumentTypeError(what) from None
-
-
-def ranges_in(text: str) -> tuple[range, ...]:
-    """Read steps as a config has them; raise ValueError if *text* names none."""
-    return parse_steps([int(one) if one.isdecimal() else one for one in text.split(",")]).ranges
-
-
-def only(run: Run, ranges: tuple[range, ...]) -> Run:
+def only(run: Run, ranges: Sequence[range]) -> Run:
     """Take the steps of *ranges*; raise RunError if a range holds no step of the run."""
     parts = [run.only(Selection(steps=(one,))) for one in ranges]  # each reads all spans
     return parts[0] if len(parts) == 1 else run.only(Selection(steps=ranges))
-
-
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names a run; its default is the latest run in outputs/profile."""
-    parser.add_argument(
-        "path",
-        metavar="RUN",
-        nargs="?",
-        default=RUNS,
-        help="a run folder or the id of a run; or a folder of runs, for the latest one "
-        "(default: %(default)s)",
-    )
