@@ -8,7 +8,6 @@ import numpy as np
 
 from rlprof.rundir import SALVAGED
 from rlprof_report._plain import listed, ranges_of
-from rlprof_report._spans.lines import LAST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +47,7 @@ def named(silent: Mapping[str, list[int]]) -> str:
 
 def lost_of(run: Run, ends: Sequence[End], problems: Sequence[str]) -> list[str]:
     """Name the files, or parts of them, that the answer lacks, each in a sentence."""
-    holes = [f"{one}." for one in problems if not one.endswith(LAST_LINE)]
+    holes = [f"{one}." for one in problems]
     holes += [f"{one}." for one in run.problems if one.endswith("spans could not be written")]
     return [*_unexplained(run), *(one.sentence for one in ends if one.is_loss), *holes]
 

@@ -16,9 +16,6 @@ _WINDOW = 1 << 20
 _LONGEST = 16 << 20
 """Bytes of a line; rlprof writes far shorter ones."""
 
-LAST_LINE = "its last line is cut and was skipped"
-"""A process leaves such a line if it was killed, or is writing."""
-
 _Whole = Annotated[int, msgspec.Meta(ge=-(1 << 61), le=1 << 61)]
 """So that sums and differences of two stay within 64 bits."""
 
@@ -72,15 +69,14 @@ L = TypeVar("L", Line, FleetLine)
 def read_spans(file: Path, shape: type[L], problems: list[str]) -> Iterator[list[L]]:
     """Read the spans in *file*, some thousand at once; report skipped lines to *problems*."""
     many, one = msgspec.json.Decoder(list[shape]), msgspec.json.Decoder(shape)  # type: ignore[valid-type]
-    skipped, is_cut = 0, False
+    skipped = 0
     try:
-        for lines, has_end in _windows(file):
+        for lines in _windows(file):
             try:
                 yield many.decode(b"[" + lines.replace(b"\n", b",") + b"]")
             except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
                 good, bad = _one_by_one(lines, one)
-                skipped += bad if has_end else 0
-                is_cut = bad > 0 and not has_end
+                skipped += bad
                 yield good
     except FileNotFoundError:
         return
@@ -89,12 +85,10 @@ def read_spans(file: Path, shape: type[L], problems: list[str]) -> Iterator[list
     if skipped:
         lines_word = "line is no span and was" if skipped == 1 else "lines are no spans and were"
         problems.append(f"spans/{file.name}: {skipped} {lines_word} skipped")
-    if is_cut:
-        problems.append(f"spans/{file.name}: {LAST_LINE}")
 
 
-def _windows(file: Path) -> Iterator[tuple[bytes, bool]]:
-    """Cut the file into stretches of whole lines, then a last line without its end: `False`."""
+def _windows(file: Path) -> Iterator[bytes]:
+    """Cut the file into stretches of whole lines; `lost_spans` tells of a last line without end."""
     rest = b""
     with open_regular(file) as stream:
         while block := stream.read(_WINDOW):
@@ -102,11 +96,9 @@ def _windows(file: Path) -> Iterator[tuple[bytes, bool]]:
             end = data.rfind(b"\n")
             rest = data[end + 1 :]
             if end > 0:
-                yield data[:end], True
+                yield data[:end]
             if len(rest) > _LONGEST:
                 rest = b"{"  # its end will be no span: counted there
-    if rest.strip():
-        yield rest, False
 
 
 def _one_by_one(lines: bytes, decoder: Any) -> tuple[list[Any], int]:
