@@ -63,7 +63,7 @@ class Meetings:
         before[1:][follows] = np.minimum(until[:-1], start[1:])[follows]
         order = np.lexsort((start, nth, name, step))
         places = np.stack([step, name, nth])[:, order]
-        new = np.flatnonzero(np.append(True, (places[:, 1:] != places[:, :-1]).any(axis=0)))
+        new = np.flatnonzero(begins(*places))
         found = {}
         for first, end in pairwise([*new.tolist(), len(order)]):
             own = order[first:end]
@@ -80,11 +80,16 @@ class Meetings:
         return found
 
 
+def begins(*columns: np.ndarray) -> np.ndarray:
+    """Say of each row whether it differs from the one before."""
+    rows = np.stack(columns)
+    return np.append(True, (rows[:, 1:] != rows[:, :-1]).any(axis=0))[: rows.shape[1]]
+
+
 def times_of(step: np.ndarray, process: np.ndarray, name: np.ndarray) -> np.ndarray:
     """Count, for each phase of a rank in a step, those of its name before it; they are in order."""
     order = np.lexsort((np.arange(len(name)), name, process, step))
-    keys = np.stack([step, process, name])[:, order]
-    new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(name)]
+    new = begins(step[order], process[order], name[order])
     first = np.maximum.accumulate(np.where(new, np.arange(len(name)), 0))
     times = np.empty(len(name), dtype=np.int64)
     times[order] = np.arange(len(name)) - first

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.meetings import END, times_of
+from rlprof_report._figures.meetings import END, begins, times_of
 from rlprof_report.values.step import PathPart
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Tracks:
         times = times_of(steps, rows["process"], rows["name"])
         order = np.lexsort((rows["start"], times, rows["name"], steps))
         keys = np.stack([steps, rows["name"], times])[:, order]
-        is_last = np.append((keys[:, 1:] != keys[:, :-1]).any(axis=0), True)
+        is_last = np.append(begins(*keys)[1:], True)
         last = rows[order][is_last]
         return {
             (step, name, nth): (start, process)

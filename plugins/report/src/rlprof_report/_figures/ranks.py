@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from rlprof_report._figures.intervals import clipped, covered
+from rlprof_report._figures.meetings import begins
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.waits import Wait, wait_of
 from rlprof_report._spans.rows import NO_STEP
@@ -66,19 +67,11 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
     rows, steps = rows[steps >= 0], steps[steps >= 0]
     if not len(rows):
         return found
-    roles, ranks = _whose(recorded)
+    names, roles, ranks = _whose(recorded)
     role, rank = roles[rows["process"]], ranks[rows["process"]]
     order = np.lexsort((rows["start"], rank, rows["name"], role, steps))
     rows, steps, role, rank = rows[order], steps[order], role[order], rank[order]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (
-        (steps[1:] != steps[:-1])
-        | (role[1:] != role[:-1])
-        | (rows["name"][1:] != rows["name"][:-1])
-    )
-    edges = [*np.flatnonzero(new).tolist(), len(rows)]
-    words = recorded.words
-    names = sorted({process.target.role for process in recorded.processes})
+    edges = [*np.flatnonzero(begins(steps, role, rows["name"])).tolist(), len(rows)]
     has_peers = [
         not timeline.leads_fleet and len(np.unique(rank[role == number])) > 1
         for number in range(len(names))
@@ -87,13 +80,13 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
         if rank[start] == rank[end - 1] and not has_peers[role[start]]:
             continue
         own, ranks_here = rows[start:end], rank[start:end]
-        first = np.flatnonzero(np.append(True, ranks_here[1:] != ranks_here[:-1]))
+        first = np.flatnonzero(begins(ranks_here))
         seconds, last = _unions(own, first) / 1e9, np.maximum.reduceat(own["end"], first)
         found[steps[start]].append(
             Group(
                 step=int(steps[start]),
                 role=names[role[start]],
-                phase=words[own["name"][0]],
+                phase=recorded.words[own["name"][0]],
                 ranks=ranks_here[first],
                 processes=own["process"][first],
                 seconds=seconds,
@@ -154,16 +147,16 @@ def _between(
     return made
 
 
-def _whose(recorded: Recorded) -> tuple[np.ndarray, np.ndarray]:
-    """Number the roles by name, and return the role and rank (or replica) of each process."""
-    names = sorted({process.target.role for process in recorded.processes})
+def _whose(recorded: Recorded) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the roles by name, and the number of the role and the rank (or replica) of each."""
     targets = [process.target for process in recorded.processes]
+    names = sorted({target.role for target in targets})
     roles = np.array([names.index(target.role) for target in targets], dtype=np.int64)
     ranks = [
         target.rank if target.replica is None or target.worker is not None else target.replica
         for target in targets
     ]
-    return roles, np.array(ranks, dtype=np.int64)
+    return names, roles, np.array(ranks, dtype=np.int64)
 
 
 def ranks_of(group: Group, stems: list[str]) -> Ranks:

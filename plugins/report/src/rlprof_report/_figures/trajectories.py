@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from rlprof_report._figures.meetings import begins
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -132,11 +134,9 @@ def trajectories_of(
         parts, is_whole = parts[keep], is_whole[keep]
     order = np.lexsort((parts["start"], parts["trajectory"]))
     parts, is_whole = parts[order], is_whole[order]
-    first = np.flatnonzero(np.append(True, np.diff(parts["trajectory"]) != 0))
-    began, ended = (
-        np.minimum.reduceat(parts["start"], first),
-        np.maximum.reduceat(parts["end"], first),
-    )
+    first = np.flatnonzero(begins(parts["trajectory"]))
+    began = np.minimum.reduceat(parts["start"], first)
+    ended = np.maximum.reduceat(parts["end"], first)
     if not phase:
         start, end = int(began.min()), int(ended.max())
     ids = parts["trajectory"][first]
