@@ -195,7 +195,7 @@ def _steps(
                 bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
                 if has_devices
                 else (),
-                touches=touched.touches.get(place, ()),
+                touches=tuple(touched.touches.get(place, ())),
                 cost_s=cost_s,
                 pauses=pauses_of(others[place]),
                 tokens=(rollout.tokens if rollout else tokens[place]) or sum(p.tokens for p in own),

@@ -10,7 +10,7 @@ import numpy as np
 from rlprof_report.values.step import Touch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
     from rlprof import Run
@@ -82,9 +82,9 @@ def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
 class Touched:
     """The effect of recording on the steps, by their places."""
 
-    recorded: frozenset[int]
-    touches: Mapping[int, tuple[Touch, ...]]
-    cost_ns: Mapping[int, tuple[tuple[int, int], ...]]
+    recorded: set[int]
+    touches: dict[int, list[Touch]]
+    cost_ns: dict[int, list[tuple[int, int]]]
     """The stretches of starts and stops that lie in the step."""
 
 
@@ -117,11 +117,7 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
                     bounds = int(timeline.starts[place]), int(timeline.ends[place])
                     costs.setdefault(place, []).append((max(start, bounds[0]), min(end, bounds[1])))
         open_in |= _recorded(one, timeline, touches.keys())
-    return Touched(
-        frozenset(open_in),
-        {place: tuple(found) for place, found in touches.items()},
-        {place: tuple(found) for place, found in costs.items()},
-    )
+    return Touched(open_in, touches, costs)
 
 
 def _recorded(one: Recording, timeline: Timeline, touched: AbstractSet[int]) -> set[int]:

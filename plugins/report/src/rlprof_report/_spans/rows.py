@@ -113,7 +113,8 @@ class Rows:
                 parts.append((
                     process, number(line.name), line.t0, end, step, number(noted.trajectory),
                     _count(noted.tokens), number(noted.replica), number(noted.tool),
-                    number(noted.version), _ns(noted.queued_s), _seconds(noted.first_token_s),
+                    number(noted.version), int(_seconds(noted.queued_s, 0) * 1e9),
+                    _seconds(noted.first_token_s),
                     NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
                     line.thread & _THREAD,
                 ))  # fmt: skip
@@ -129,11 +130,6 @@ def _count(value: Any) -> int:
     return min(int(value), 1 << 40) if is_number and value > 0 else 0
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: Any, unknown: float = math.nan) -> float:
     is_number = type(value) in (int, float) and 0 <= value < 1e9
-    return float(value) if is_number else math.nan
-
-
-def _ns(value: Any) -> int:
-    seconds = _seconds(value)
-    return 0 if math.isnan(seconds) else int(seconds * 1e9)
+    return float(value) if is_number else unknown
