@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-import attrs
-
 from rlprof_report._page._text import escaped, seconds
 
 if TYPE_CHECKING:
@@ -16,12 +14,8 @@ WIDTH = 960
 """Units across, of every picture; about the pixels it has on a desk."""
 
 
-@attrs.frozen
-class Tick:
-    """A word on an axis, and how far along it stands, as a share."""
-
-    at: float
-    text: str
+Tick = tuple[float, str]
+"""How far along an axis a word stands, as a share, and the word."""
 
 
 def steps_up_to(high: float, most: int = 5) -> list[float]:
@@ -38,16 +32,12 @@ def chart(
     marks: str, *, label: str, x: Sequence[Tick], y: Sequence[Tick], height: int = 220
 ) -> str:
     """Return *marks*, drawn on WIDTH x *height* from the top left, between two axes."""
-    grid = "".join(
-        f'<path class="grid" d="M0 {height * (1 - tick.at):.1f}H{WIDTH}"/>' for tick in y
-    )
-    left = "".join(
-        f'<span style="bottom:{tick.at * 100:.2f}%">{escaped(tick.text)}</span>' for tick in y
-    )
+    grid = "".join(f'<path class="grid" d="M0 {height * (1 - at):.1f}H{WIDTH}"/>' for at, _ in y)
+    left = "".join(f'<span style="bottom:{at * 100:.2f}%">{escaped(text)}</span>' for at, text in y)
     below = "".join(
-        f'<span {"class=end " if tick.at > 0.97 else ""}style="left:{tick.at * 100:.2f}%">'
-        f"{escaped(tick.text)}</span>"
-        for tick in x
+        f'<span {"class=end " if at > 0.97 else ""}style="left:{at * 100:.2f}%">'
+        f"{escaped(text)}</span>"
+        for at, text in x
     )
     return (
         f'<div class="chart"><div class="y" aria-hidden="true">{left}</div>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._chart import WIDTH, Tick, chart, line
+from rlprof_report._page._chart import WIDTH, chart, line
 from rlprof_report._page._color import PALETTE
 from rlprof_report._page._table import section
 from rlprof_report._page._text import escaped, median, number, percent, seconds
@@ -63,8 +63,8 @@ def _picture(name: str, ones: Sequence[Counter]) -> str:
     return f"<div><h3>{escaped(name, 60)}</h3>" + chart(
         marks,
         label=words,
-        x=[Tick(0, seconds(begin)), Tick(1, seconds(end))],
-        y=[Tick(0, "0"), Tick(1, _shown(unit, top))],
+        x=[(0, seconds(begin)), (1, seconds(end))],
+        y=[(0, "0"), (1, _shown(unit, top))],
         height=_HEIGHT,
     ) + "</div>"  # fmt: skip
 

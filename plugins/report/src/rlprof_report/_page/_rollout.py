@@ -183,7 +183,7 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
             "".join(drawn),
             label=f"Share of trajectories that had ended, over time; step {step.step}: {words}",
             x=_below(high),
-            y=[Tick(share, percent(share)) for share in (0, 0.5, 0.95)],
+            y=[(share, percent(share)) for share in (0, 0.5, 0.95)],
             height=_HEIGHT,
         )
         + legend(keys)
@@ -224,13 +224,13 @@ def _area(values: Sequence[float], color: str, took: float, title: str) -> str:
         f'<path fill="{color}" fill-opacity=".75" d="M0 140{path}V140z"/>',
         label=f"{title}, at most {number(high)}",
         x=_below(took, 4),
-        y=[Tick(value / top, number(value)) for value in steps_up_to(top, 3)],
+        y=[(value / top, number(value)) for value in steps_up_to(top, 3)],
         height=140,
     )
 
 
 def _below(high: float, most: int = 8) -> list[Tick]:
-    return [Tick(at / high, words) for at, words in seconds_axis(high, most)] if high else []
+    return [(at / high, words) for at, words in seconds_axis(high, most)] if high else []
 
 
 def _late(analysis: Analysis, step: Step, one: Rollout) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from rlprof_report._page._chart import WIDTH, Tick, chart, keyed, legend, seconds_axis
+from rlprof_report._page._chart import WIDTH, chart, keyed, legend, seconds_axis
 from rlprof_report._page._color import NOTHING
 from rlprof_report._page._table import caption, clean_window, figure, section, tabled
 from rlprof_report._page._text import NONE, escaped, median, numbers, percent, seconds
@@ -127,13 +127,13 @@ def _picture(
     scale = (_HEIGHT - 8) / _HEIGHT / top
     every = next(each for each in (1, 2, 5, 10, 20, 40, 80) if len(bars) <= each * 12)
     x_ticks = [
-        Tick((at + 0.5) / len(bars), bars[at].title.split()[1]) for at in range(0, len(bars), every)
+        ((at + 0.5) / len(bars), bars[at].title.split()[1]) for at in range(0, len(bars), every)
     ]
     return chart(
         _patterns() + drawn + hatched + "".join(pointed),
         label=f"Time of each step from {first} on, by phase"
         + (f"; bars above {seconds(top)} are cut" if top < high else ""),
-        x=x_ticks, y=[Tick(value * scale, words) for value, words in seconds_axis(top, 5)],
+        x=x_ticks, y=[(value * scale, words) for value, words in seconds_axis(top, 5)],
         height=_HEIGHT,
     )  # fmt: skip
 
