@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rlprof_report._plain import argument, listed, plain, ranges_of, secs
+from rlprof_report.values.step import PathPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report.values import Analysis, Finding
     from rlprof_report.values.step import Step
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 100, 24
 _FINDINGS, _NAME = 3, 28
 _PARTS = 5
+_OFF = 0.1
+"""The medians of phases may miss the step by this share without a word, and so may its path."""
 _UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
@@ -67,7 +72,7 @@ def _head(analysis: Analysis, width: int, *, some: bool) -> list[str]:
 def _phases(analysis: Analysis, width: int) -> Iterator[str]:
     whole = analysis.clean.median_s or 0.0
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
-    longest = max(len("the rest"), *(len(plain(one.name, _NAME)) for one in ordered))
+    longest = max(len("no phase"), *(len(plain(one.name, _NAME)) for one in ordered))
     count, bars = len(analysis.clean.steps), max(10, min(30, width - 70))
     head = f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:"
     yield plain(head, width)
@@ -80,28 +85,24 @@ def _phases(analysis: Analysis, width: int) -> Iterator[str]:
         line = f"  {name:{longest}} {secs(one.median_s):>10} {one.share:5.0%}  "
         room = min(bars, width - len(line) - len(waits))  # the name of the slowest is worth more
         yield plain(f"{line}{bar:{max(room, len(bar))}}{waits}", width)
-    rest, others = analysis.rest_s, [one for one in analysis.phases if one not in ordered]
+    rest, others = analysis.no_phase_s, [one for one in analysis.phases if one not in ordered]
     if others:
         label = f"{len(others)} other{'s' * (len(others) > 1)}"
         seconds, share = sum(one.median_s for one in others), sum(one.share for one in others)
         yield f"  {label:{longest}} {secs(seconds):>10} {share:5.0%}"
-    if rest < -0.01 * whole:
-        yield from wrapped(
-            "the medians of phases vary or overlap: together, they exceed the step",
-            width,
-            "  ",
-            "  ",
-        )
-    else:
-        rest = max(0.0, rest)
-        yield f"  {'the rest':{longest}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
+    yield f"  {'no phase':{longest}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
+    if abs(sum(one.median_s for one in analysis.phases) + rest - whole) > _OFF * whole:
+        words = "together, the medians are not a step: phases vary, or overlap"
+        yield from wrapped(words, width, "  ", "  ")
     yield ""
 
 
 def _step(step: Step, width: int) -> Iterator[str]:
-    long = [part for part in step.path if part.seconds >= 0.01 * step.seconds]
-    largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
-    kept = [part for part in step.path if part in largest]
+    path = step.path
+    kept = _largest(path, step.seconds)
+    if sum(part.seconds for part in kept) < (1 - _OFF) * step.seconds:  # many short turns
+        path = tuple(_by_trajectory(path))
+        kept = _largest(path, step.seconds)
     longest = max((len(plain(part.what, 50)) for part in kept), default=0)
     yield "critical path (what was waited for, in order):"
     for part in kept:
@@ -109,8 +110,8 @@ def _step(step: Step, width: int) -> Iterator[str]:
             f"  {secs(part.seconds):>10}  {plain(part.what, 50):{longest}}   {part.where}", width
         )
     rest = step.seconds - sum(part.seconds for part in kept)
-    if len(step.path) > len(kept):
-        count = len(step.path) - len(kept)
+    if len(path) > len(kept):
+        count = len(path) - len(kept)
         yield f"  {secs(max(0.0, rest)):>10}  in {count} shorter part{'s' * (count != 1)}"
     helps = [f"{one.what} {secs(one.seconds)}" for one in step.helps if one.seconds >= 0.005][:4]
     if helps:
@@ -118,6 +119,26 @@ def _step(step: Step, width: int) -> Iterator[str]:
             ", ".join(helps), width, "each would save, if nothing else changed: ", "  "
         )
     yield ""
+
+
+def _largest(path: Sequence[PathPart], whole_s: float) -> list[PathPart]:
+    long = [part for part in path if part.seconds >= 0.01 * whole_s]
+    largest = sorted(long, key=lambda part: -part.seconds)[:_PARTS]
+    return [part for part in path if part in largest]
+
+
+def _by_trajectory(path: Sequence[PathPart]) -> Iterator[PathPart]:
+    """Join neighbouring parts of one trajectory: `20 request, 20 tool_call search`."""
+    for where, found in groupby(path, key=lambda part: part.where.partition(",")[0]):
+        parts = list(found)
+        phase = parts[0].what.partition(": ")[0]
+        counts = Counter(part.what.partition(": ")[2] for part in parts)
+        del counts["agent"]
+        if where.startswith("trajectory ") and len(parts) > 1:
+            what = ", ".join(f"{count} {name}" for name, count in counts.most_common(2))
+            yield PathPart(f"{phase}: {what}", parts[0].start_s, parts[-1].end_s, where)
+        else:
+            yield from parts
 
 
 def _findings(analysis: Analysis, room: int, step: int | None, width: int) -> Iterator[str]:

@@ -41,7 +41,7 @@ def rollout_of(
     accounted = list(replicas_of(found, served_by))
     replicas = tuple(replica for replica, _ in accounted)
     slots = sum(weight for _, weight in accounted)
-    ends = [replica.end_s for replica in replicas]
+    ends = [[one.end_s for one in replicas], [one.end90_s for one in replicas]]
     length_s = (found.end - found.start) / 1e9
     tokens = int(_tokens(found).sum())
     tooling = _sums(found, tools)
@@ -66,7 +66,8 @@ def rollout_of(
         late_share=share,
         late=_late(found, order, replicas, served_by, share),
         replicas=replicas,
-        even_gain_s=max(ends) - sum(ends) / len(ends) if ends else 0.0,
+        # A single trajectory is no shorter on another replica.
+        even_gain_s=min(max(one) - float(np.mean(one)) for one in ends) if replicas else 0.0,
         utilisation=sum(one.running * weight for one, weight in accounted) / slots
         if slots
         else None,

@@ -14,7 +14,7 @@ from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
-from rlprof_report._findings.odd import odd_lengths
+from rlprof_report._findings.odd import long_though_touched, odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
@@ -59,6 +59,11 @@ def conclude(
         findings = [finding_of(one, run, clean=clean, at=step_ahead(analysis)) for one in weighed]
         odd, next_ = odd_lengths(analysis, has_findings=bool(findings))
         findings = _by_size(findings, devices, clean)
+        touched = long_though_touched(analysis)
+        if touched and not findings and not odd:
+            odd, next_ = touched
+        elif touched:
+            notes.append(" ".join(touched))
         answer = verdict.of_run(
             analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run)
         )
@@ -214,6 +219,8 @@ def _shared(step: Step, row: Row, of_run: Sequence[Weighed]) -> list[tuple[Weigh
 
 def _also(finding: Finding, of_run: Weighed) -> Finding:
     """Say where else the run has *finding*."""
+    if of_run.steps == (of_run.step,) == (finding.step,):
+        return finding
     also = f"This step is typical of {numbered(of_run.steps)}."
     if finding.step != of_run.step:
         also = f"Step {of_run.step} is typical of {numbered(of_run.steps)}: {secs(of_run.seconds)}."

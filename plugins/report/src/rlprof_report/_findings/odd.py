@@ -1,4 +1,7 @@
-"""What is odd about the lengths of steps, whatever the cause: they grow, or some stand out."""
+"""What is odd about the lengths of steps, whatever the cause: they grow, or some stand out.
+
+Steps that recording touched are in no finding, so the longest of them is named.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ _STEADY = 0.6
 """The least rank correlation of lengths and steps."""
 _OUT, _OUT_S = 2.0, 0.2
 """A step that stands out takes at least this many medians, and this many seconds more."""
+_LONG, _LONG_S = 0.5, 1.0
+"""A touched step is named if it takes this share of a median longer, and these seconds."""
 
 
 def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
@@ -39,6 +44,30 @@ def odd_lengths(analysis: Analysis, *, has_findings: bool) -> tuple[str, str]:
     if found is None and not has_findings:
         found = _standing_out(analysis, steps)
     return found or ("", "")
+
+
+def long_though_touched(analysis: Analysis) -> tuple[str, str] | None:
+    """Name touched steps that take far longer than recording explains, and how to look closer."""
+    usual = analysis.clean.median_s
+    if usual is None:
+        return None
+    least = max(_LONG * usual, _LONG_S)
+    out = [
+        one for one in analysis.steps
+        if one.state == "touched" and one.seconds - usual >= max(least, 2 * _touched_s(one))
+    ]  # fmt: skip
+    if not out:
+        return None
+    longest = max(out, key=lambda one: one.seconds)
+    take = "take up to" if len(out) > 1 else "takes"
+    who = numbered([one.step for one in out]).capitalize()
+    words = f"{who} {take} {secs(longest.seconds)}, far more than the recording that touched it."
+    return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
+
+
+def _touched_s(step: Step) -> float:
+    end_s = step.start_s + step.seconds
+    return sum(min(one.end_s, end_s) - max(one.start_s, step.start_s) for one in step.touches)
 
 
 def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:

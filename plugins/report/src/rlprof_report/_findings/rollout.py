@@ -99,7 +99,7 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
 
 
 def _uneven(facts: Facts) -> Measure | None:
-    """Say which replica ends last, if the bulk of its requests does, not just the last one."""
+    """Say which replica ends last, if most of its trajectories do, not just the last one."""
     rollout = facts.step.rollout
     if rollout is None or len(rollout.replicas) < 2:
         return None

@@ -143,6 +143,8 @@ def _chronic(
     if is_by_chance and times < _SAME * len(rows):
         return None
     own = [place for place in shown if rows[place][key].who == who]
+    if key[0] == "tool":  # another tool is another cause
+        shown = own
     typical = _typical(own, costs, steps)
     return Weighed(
         measure=rows[typical][key],
@@ -171,9 +173,11 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | Non
     slow = np.array([one.seconds for one in steps]) - usual_s
     is_large = (excess >= max(_RARE * usual_s, _RARE_S)) & (slow >= excess / 2)
     shown = np.flatnonzero(is_large).tolist()
+    typical = _typical(shown, excess, steps) if shown else 0
+    if key[0] == "tool":  # another tool is another cause
+        shown = [one for one in shown if rows[one][key].who == rows[typical][key].who]
     if not shown or (len(shown) == 1 and excess[shown[0]] < max(_ONCE * usual_s, _ONCE_S)):
         return None
-    typical = _typical(shown, excess, steps)
     whos = Counter(rows[place][key].who for place in shown)
     return Weighed(
         measure=rows[typical][key],

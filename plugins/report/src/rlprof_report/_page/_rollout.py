@@ -63,7 +63,7 @@ def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
         ("time of a trajectory, p50, p99, max", [_three(one.trajectory_s) for one in rollouts]),
         ("tail after 90, 95, 99 %", [_listed(one.tail_s.values()) for one in rollouts]),
         ("slots in use", [percent(one.utilisation) for one in rollouts]),
-        ("last replica ends after the mean", [seconds(one.even_gain_s) for one in rollouts]),
+        ("saved if replicas ended together", [seconds(one.even_gain_s) for one in rollouts]),
         (
             "tools, longest and median trajectory",
             [_listed((one.tools_longest_s, one.tools_median_s)) for one in rollouts],

@@ -186,10 +186,9 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
         )
         for phase in analysis.phases
     ]
-    rest, whole = analysis.rest_s, analysis.clean.median_s
-    if rows and whole and rest >= -0.01 * whole:
-        rest = max(0.0, rest)
-        rows.append(("the rest", seconds(rest), NONE, percent(rest / whole), NONE, NONE))
+    rest, whole = analysis.no_phase_s, analysis.clean.median_s
+    if rows and whole:
+        rows.append(("no phase", seconds(rest), NONE, percent(rest / whole), NONE, NONE))
     whose = f"phase of {escaped(analysis.whose, 80)}"
     heads = (whose, "median", "p95", "share of step", "slowest rank", "wait for it")
     more = "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
 """The least shares of the recorded phases for a finding."""
 _LATE = 0.05
-"""The least share of a window that the others wait for one rank."""
+"""The least share of a window, and of a step, that the others wait for one rank."""
 _SMALL = 0.05
 """Of a finding: phases with a smaller share of it are not named."""
 _VOTES = 0.5
@@ -144,9 +144,11 @@ def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
         span_s = sum(spans)
         if not span_s or not _LATE <= sum(waits) / span_s <= 1:  # such a step is not usual
             continue
+        steps = len({_step_of(one) for one in mine})
+        if sum(waits) / steps < _LATE * (usual.step_s or 0.0):
+            continue
         many = f"{len(last)} window{'s' * (len(last) != 1)}"
         votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
-        steps = len({_step_of(one) for one in mine})
         yield _finding(
             f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
             (

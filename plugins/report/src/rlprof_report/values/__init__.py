@@ -6,6 +6,7 @@ Seconds are floats. A moment is given in seconds after the first step of the rep
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -190,6 +191,7 @@ class Analysis:
     """A `rlprof_report.device.Device` where windows have traces; None: there is none."""
 
     @property
-    def rest_s(self) -> float:
-        """The median clean step less the medians of its phases: gaps, and what varies."""
-        return (self.clean.median_s or 0.0) - sum(one.median_s for one in self.phases)
+    def no_phase_s(self) -> float:
+        """The median of what clean steps spend in no phase."""
+        found = [one.unaccounted_s for one in self.steps if one.state == "clean"]
+        return median(found) if found else 0.0
