@@ -246,6 +246,76 @@ def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_pa
     assert causes(folder.write(tmp_path / "run", until=12)) == found
 
 
+def test_one_long_trajectory_is_no_slow_replica(tmp_path):
+    """Its turns follow each other on the replica it began on; what notes none is no replica."""
+    folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
+    driver, agent = folder.process("driver", 0), folder.process("agent", 0)
+    for step in range(1, 41, 4):
+        for number in range(16):
+            about = {"trajectory": f"{step}-{number}", "tokens": 8}
+            turns = 10 if number == 3 else 1
+            for turn in range(turns):
+                times = (step + turn * 0.2, step + turn * 0.2 + 0.2)
+                folder.span(agent, "span", "request", times, None, **about, replica=number % 2)
+            folder.span(agent, "span", "request", (times[1], times[1] + 0.1), None, **about)
+            folder.span(agent, "span", "trajectory", (step, times[1] + 0.1), None, **about)
+        folder.whole_step(driver, step, {"rollout": (step, step + 2.2)}, (step, step + 2.21))
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=50)))
+
+    assert [one.cause for one in analysis.findings] == ["tail"]
+    rollout = analysis.steps[1].rollout
+    assert [replica.name for replica in rollout.replicas] == ["0", "1"]
+    assert rollout.even_gain_s == pytest.approx(0.0)
+    path = text_of(analyse(rlprof.read(tmp_path / "run"), step=5), step=5)
+    assert "2.10 s  rollout: request x 11 " in path
+
+
+def test_two_slow_tools_are_two_causes(tmp_path):
+    """Each in its own step, with its own seconds."""
+    folder = Folder({"tool": "none", "roles": {"agent": {}}})
+    agent = folder.process("agent", 0)
+    for step in range(1, 61, 5):
+        slow = {26: ("search", 1.8), 41: ("python", 3.0)}.get(step, ("python", 0.0))
+        for number in range(8):
+            tool, took = slow if number == 5 else ("python", 0.0)
+            end = step + 0.6 + took
+            about = {"trajectory": f"{step}-{number}"}
+            folder.span(agent, "span", "trajectory", (step, end), step, **about)
+            times = step + 0.5, end
+            folder.span(agent, "span", "tool_call", times, step, **about, tool=tool)
+        folder.whole_step(agent, step, {"rollout": (step, step + 0.6 + slow[1])})
+
+    found = analyse(rlprof.read(folder.write(tmp_path / "run", until=70))).findings
+
+    assert [(one.cause, one.steps) for one in found] == [("tool", (41,)), ("tool", (26,))]
+    assert ["tool python" in found[0].title, "tool search" in found[1].title] == [True, True]
+
+
+def test_a_long_step_that_an_export_touched_is_named(tmp_path):
+    """It is no finding, for recording had a part in it; medians of phases need not add up."""
+    folder, at = Folder(), 1.0
+    actor = folder.process("actor", 0)
+    for step in range(1, 11):
+        whole = 4.0 if step == 4 else 1.0
+        share = (0.8, 0.1, 0.1)
+        edges = [
+            at,
+            *(at + whole * sum(share[(n + step) % 3] for n in range(k)) for k in (1, 2, 3)),
+        ]
+        folder.whole_step(actor, step, dict(zip("abc", pairwise(edges), strict=True)))
+        at += whole
+    folder.capture(actor, 3, "a", (3.1, 3.2, 3.9), artifact={"path": "t", "kind": "files"})
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=at)))
+
+    said = "Step 4 takes 4.00 s, far more than the recording that touched it."
+    assert said in analysis.verdict
+    assert f"rlprof why {tmp_path / 'run'} --step 4" in " ".join(analysis.notes)
+    assert analysis.no_phase_s == pytest.approx(0.0)
+    assert "together, the medians are not a step" in text_of(analysis)
+
+
 @cases("took, apart, found", (0.02, 1, ["blocked"]), (0.03, 1, []), (0.02, 0, []))
 def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found, tmp_path):
     """Nothing else on the thread goes on in its calls; calls at once are awaited, or of a batch."""

@@ -8,9 +8,10 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from rlprof_report.device import device_findings, device_of, json_bytes
+from rlprof_report.device import device_findings, device_of, json_bytes, late_in
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import Idle, LateRank, MemoryPeak
+from rlprof_report.values.step import Step
 from tests.cases import cases
 from tests.report.device.made import EPOCH_NS, Windows, kernel, operator, text_of, trace
 from tests.report.folder import Driven
@@ -185,6 +186,8 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     assert late.title == "actor: rank 1 comes last to collectives; the others wait for it."
     assert late.seconds == pytest.approx(4e-3)
     assert late.evidence[0] == "It was last in 20 of 20 collectives, in 2 windows."
+    step = Step(1, 0.0, 0.1, "clean", (), 0.0)
+    assert late_in(found, step) == ()  # 4 ms of 100 are no cause
 
 
 def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):

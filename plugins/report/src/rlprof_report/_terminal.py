@@ -128,14 +128,14 @@ def _largest(path: Sequence[PathPart], whole_s: float) -> list[PathPart]:
 
 
 def _by_trajectory(path: Sequence[PathPart]) -> Iterator[PathPart]:
-    """Join neighbouring parts of one trajectory: `20 request, 20 tool_call search`."""
+    """Join neighbouring parts of one trajectory: `request x 20, tool_call search x 19`."""
     for where, found in groupby(path, key=lambda part: part.where.partition(",")[0]):
         parts = list(found)
         phase = parts[0].what.partition(": ")[0]
         counts = Counter(part.what.partition(": ")[2] for part in parts)
         del counts["agent"]
         if where.startswith("trajectory ") and len(parts) > 1:
-            what = ", ".join(f"{count} {name}" for name, count in counts.most_common(2))
+            what = ", ".join(f"{name} x {count}" for name, count in counts.most_common(2))
             yield PathPart(f"{phase}: {what}", parts[0].start_s, parts[-1].end_s, where)
         else:
             yield from parts
