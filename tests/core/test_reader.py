@@ -91,10 +91,12 @@ def test_a_capture_is_told_with_all_that_was_said(folder):
     started = STARTED | {"unsupported": unsupported}
     closed = CLOSED | {"reason": "limits.window_s 9 was reached"}
     whole = artifact(note="flows left out", events=3)
-    folder.write(*beginning(), OPENED, started, closed, whole, EXPORTED, ENDED)
+    ready = event("configuring", 300, tool="fake"), event("configured", 900, tool="fake")
+    folder.write(*beginning(), *ready, OPENED, started, closed, whole, EXPORTED, ENDED)
 
     (capture,) = folder.read().captures
 
+    assert (capture.configuring_ns - EPOCH, capture.configured_ns - EPOCH) == (200, 800)
     assert (capture.window, capture.target) == (ROLLOUT, ACTOR)
     assert (capture.tool, capture.process, capture.scratch) == ("fake", "actor-0", "/tmp/s")
     assert (capture.asked, capture.applied) == ({"memory": True}, {"memory": False})

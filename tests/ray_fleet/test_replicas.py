@@ -149,10 +149,10 @@ def test_roles_and_ranks_that_are_not_there_are_left_out_and_named_once(
 ):
     """A config of trainers alone, or of a larger job, runs the same program; a typo is seen."""
     replica = Replica(spawn(Server), via="actor:engine")
-    roles = {"actor": ACTOR | {"ranks": [0, 7]}}
+    larger = config(steps=[1], roles={"actor": ACTOR | {"ranks": [0, 7]}})
 
     with caplog.at_level(logging.WARNING, "rlprof"):
-        fleet, _ = trained(config(steps=[1], roles=roles), [spawn(Trainer)], (1,), rollout=[replica])
+        fleet, _ = trained(larger, [spawn(Trainer)], (1,), rollout=[replica])
         found = [fleet.launch("aktor", rank) for rank in (0, 1)]
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]

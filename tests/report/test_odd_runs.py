@@ -55,18 +55,26 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
     assert found == ["clean", "touched", "recorded", "clean"]
 
 
-@pytest.mark.parametrize("phase", ["update_actor", "weight_sync"])
-def test_the_stop_is_not_blamed_on_the_phase(phase, tmp_path):
+@cases("hook, phase", ("stop", "update_actor"), ("stop", "weight_sync"), ("configure", "rollout"))
+def test_what_rlprof_does_is_not_blamed_on_the_phase(hook, phase, tmp_path):
     """Asked why the step is slow, the report says that rlprof was, and for how long."""
     folder = Folder()
     driver = ten_steps(folder, late=4, phase=phase)
-    folder.capture(driver, 3, phase, (3.0, 3.1, 6.0), stop_s=2.0)
+    if hook == "configure":  # for a request on demand
+        folder.event(driver, "configuring", 4.0, tool="torch")
+        folder.event(driver, "configured", 6.0, tool="torch")
+        folder.capture(driver, 4, phase, (6.0, 6.0, 6.1), stop_s=0.001, request="r")
+    else:
+        folder.capture(driver, 3, phase, (3.0, 3.1, 6.0), stop_s=2.0)
 
-    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=14)), step=4)
+    run = rlprof.read(folder.write(tmp_path / "run", until=14))
+    analysis = analyse(run, step=4)
 
     assert [one.cause for one in analysis.findings] == ["recording"]
-    assert "Starting and stopping recordings takes 2.00 s of it" in analysis.verdict
-    assert analysis.verdict.startswith("Step 4 (touched by a start, stop or export")
+    assert "What rlprof itself does takes 2.00 s of it" in analysis.verdict
+    assert f"The longest is the {hook} of torch" in " ".join(analysis.findings[0].evidence)
+    waited = ("its step waited 2.0 s until torch was configured",) * (hook == "configure")
+    assert run.captures[0].notes == waited
 
 
 def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monkeypatch):

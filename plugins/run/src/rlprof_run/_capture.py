@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 TRIED = "salvage was tried"
 """Begins the note of a capture that salvage made nothing of."""
 
+_LONG_S = 0.1
+
 
 @attrs.define
 class CaptureBuilder:
@@ -39,6 +41,8 @@ class CaptureBuilder:
     artifacts: dict[str, Artifact] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
     request: str = ""
+    configuring_ns: int | None = None
+    configured_ns: int | None = None
     failed: bool = False
     exported: bool = False
     salvaged: bool = False
@@ -57,7 +61,7 @@ class CaptureBuilder:
             unsupported=self.unsupported,
             artifacts=tuple(self.artifacts.values()),
             request=self.request,
-            notes=tuple(self.notes),
+            notes=(*self._waited(), *self.notes),
             opened_ns=self.opened_ns,
             closed_ns=self.closed_ns,
             clock_shift_ns=shift_ns,
@@ -66,7 +70,17 @@ class CaptureBuilder:
             export_s=self.export_s,
             started_ns=self.started_ns,
             exported_ns=self.exported_ns,
+            configuring_ns=self.configuring_ns,
+            configured_ns=self.configured_ns,
         )
+
+    def _waited(self) -> list[str]:
+        """Say how long a step on demand waited for its tool to be ready, if that was long."""
+        if not self.request or self.configuring_ns is None or self.configured_ns is None:
+            return []
+        seconds = (self.configured_ns - self.configuring_ns) / 1e9
+        words = f"its step waited {seconds:.1f} s until {self.tool} was configured"
+        return [words] if seconds >= _LONG_S else []
 
     def salvage_failed(self, why: str) -> None:
         """Put one note in the place of the one that salvage expected."""

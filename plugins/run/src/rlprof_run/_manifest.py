@@ -69,6 +69,7 @@ class ManifestReader:
         self.ended = self.names_calls = False
         self.dropped = self.left_out = 0
         self._configuring: dict[tuple[Target | None, str], str] = {}
+        self._ready: dict[tuple[Target | None, str], tuple[int | None, int | None]] = {}
         self._problems: list[str] = []
         self.attached: dict[tuple[str, Target], Attached] = {}
 
@@ -148,28 +149,27 @@ class ManifestReader:
         self.clocks.append(Clock(*map(int, times)))
 
     def _on_opened(self, line: dict[str, Any]) -> None:
+        ready = self._ready.pop((target_of(line), str(line["tool"])), (None, None))
         draft = CaptureBuilder(
-            window_of(line),
-            target_of(line),
-            str(line["tool"]),
-            int(line["mono"]),
-            str(line.get("scratch", "")),
-            dict(line.get("asked") or {}),
-            request=str(line.get("request") or ""),
-        )
+            window_of(line), target_of(line), str(line["tool"]), int(line["mono"]),
+            str(line.get("scratch", "")), dict(line.get("asked") or {}),
+            request=str(line.get("request") or ""), configuring_ns=ready[0], configured_ns=ready[1],
+        )  # fmt: skip
         if line.get("lighter"):
             draft.notes.append(f"recorded less than asked: {line['lighter']}")
         key = draft.target, draft.window, draft.tool
         self.drafts.setdefault(key, draft)  # a second line changes nothing
 
     def _on_configuring(self, line: dict[str, Any]) -> None:
-        self._configuring[target_of(line), str(line["tool"])] = ""
+        key = target_of(line), str(line["tool"])
+        self._configuring[key], self._ready[key] = "", (int(line["mono"]), None)
 
     def _on_configured(self, line: dict[str, Any]) -> None:
         key, error = (target_of(line), str(line["tool"])), str(line.get("error") or "")
         self._configuring.pop(key, None)
         if error:
             self._configuring[key] = error
+        self._ready[key] = self._ready.get(key, (None, None))[0], int(line["mono"])
 
     def _on_attached(self, line: dict[str, Any]) -> None:
         target = target_of(line)

@@ -44,7 +44,9 @@ LATEST, RUNS = "latest", "outputs/profile"
 _MOST_RANKS = 100_000
 """No run has more of a role; a line of a manifest may say anything."""
 
-_TIMES = ("opened_ns", "started_ns", "closed_ns", "exported_ns")
+_TIMES = (
+    "configuring_ns", "configured_ns", "opened_ns", "started_ns", "closed_ns", "exported_ns",
+)  # fmt: skip
 
 _NO_TIME_NS = 10**19
 """From here on, the year 2286, no clock is meant."""

@@ -83,6 +83,10 @@ class CaptureResult:
     """When `start` had returned: epoch ns."""
     exported_ns: int | None = None
     """When the process learned that `export` had ended: epoch ns; None: it never did."""
+    configuring_ns: int | None = None
+    """When `configure` was called, if this is the first window after that: epoch ns."""
+    configured_ns: int | None = None
+    """When it had returned: epoch ns."""
     late_start_s: float = 0.0
     """Seconds that a member of a fleet was still busy when its driver asked it to start."""
     late_stop_s: float = 0.0

@@ -1,4 +1,4 @@
-"""Figure 13: rlprof's own starts, stops and exports, and the steps that they touch."""
+"""Figure 13: what rlprof itself does, from configure to export, and the steps it touches."""
 
 from __future__ import annotations
 
@@ -47,6 +47,8 @@ def recordings_of(run: Run, epoch: int) -> Iterator[Recording]:
 def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
     start, end = capture.opened_ns, closed
     spans = []
+    if capture.configuring_ns is not None and capture.configured_ns is not None:
+        spans.append(("configure", capture.configuring_ns, capture.configured_ns))
     if capture.started_ns is not None:
         spans.append(("start", start, capture.started_ns))
     elif capture.start_s is not None:

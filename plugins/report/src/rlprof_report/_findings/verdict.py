@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _NOTHING = " Nothing is odd."
 _ODD = "No cause that rlprof knows stands out."
-_LONGER = {"touched": "touched by a start, stop or export of a recording"}
+_LONGER = {"touched": "touched by recording"}
 
 
 def of_run(

@@ -51,7 +51,7 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
     )
     shown = _longest(analysis, colors)
     if analysis.touches:
-        shown["rlprof's own starts, stops and exports"] = OURS
+        shown["what rlprof itself does"] = OURS
     body = (
         f'<figure id="still"><div class="wide">{svg}</div><figcaption>From spans. '
         f"{escaped(step_window(chosen.slow))}, all processes.{more}</figcaption></figure>"

@@ -24,7 +24,7 @@ _AT_ONCE = "two phases at once"
 _NO_PHASE = "no phase"
 _MARKED = {
     "recorded": (45, "a window was open"),
-    "touched": (-45, "a start, stop or export of rlprof overlaps it"),
+    "touched": (-45, "what rlprof itself does overlaps it"),
     "warm-up": (90, "the first steps"),
     "unfinished": (0, "it has not ended, or some of its spans are lost"),
 }

@@ -124,7 +124,7 @@ class Rollout:
 
 
 StepState = Literal["clean", "recorded", "touched", "warm-up", "unfinished"]
-"""`recorded`: a window was open in it. `touched`: a start, stop or late export overlaps it.
+"""`recorded`: a window was open in it. `touched`: what rlprof itself does overlaps it.
 `warm-up`: the first step of a process. `unfinished`: spans of it are not on disk."""
 
 
@@ -236,9 +236,9 @@ class Bubble:
 
 @attrs.frozen
 class Touch:
-    """A start, stop or late export of rlprof, which took time (figure 13)."""
+    """What rlprof itself did, and for how long (figure 13)."""
 
-    what: Literal["start", "stop", "export"]
+    what: Literal["configure", "start", "stop", "export"]
     target: str
     tool: str
     window: str
@@ -268,7 +268,7 @@ class Step:
     bubbles: tuple[Bubble, ...] = ()
     touches: tuple[Touch, ...] = ()
     cost_s: float = 0.0
-    """Seconds of the critical path that rlprof's starts, stops and late exports took."""
+    """Seconds of the critical path that rlprof itself took."""
     pauses: Mapping[str, float] = attrs.field(factory=dict)
     """Seconds of interruptions of the program, by name: `gc`."""
     tokens: int = 0
