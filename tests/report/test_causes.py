@@ -333,6 +333,28 @@ def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found
     assert causes(folder.write(tmp_path / "run", until=8)) == found
 
 
+def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
+    """Nothing else moves while it runs, and all do right after it."""
+    folder = Folder({"tool": "none", "roles": {"agent": {}}})
+    agent = folder.process("agent", 0)
+    for step in range(1, 19, 3):
+        for number in range(8):
+            about = {"trajectory": number, "tool": "sh"}
+            folder.span(agent, "span", "trajectory", (step, step + 2.9), step, **about)
+            begins = [
+                at + 0.02 * (8 * turn + number) for turn in range(5) for at in (step, step + 2)
+            ]
+            calls = [(begin, begin + 0.1) for begin in begins]
+            calls += [(step + 0.95, step + 2)] * (number == 3)
+            for times in calls:
+                folder.span(agent, "span", "tool_call", times, step, **about)
+        folder.whole_step(agent, step, {"rollout": (step, step + 3)})
+
+    (first, *_) = analyse(rlprof.read(folder.write(tmp_path / "run", until=20))).findings
+
+    assert (first.cause, first.seconds) == ("blocked", pytest.approx(1.05))
+
+
 def rollouts(path, *, trajectories, in_turn=False):
     """Analyse steps with a rollout of so many requests, two of which take nine times as long."""
     folder = Folder({"tool": "none", "roles": {"driver": {}}})

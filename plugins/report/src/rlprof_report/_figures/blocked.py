@@ -26,8 +26,8 @@ Without that, they may all wait for an engine that answers in batches."""
 def blocked_of(found: Trajectories) -> Blocked | None:
     """Return the tool, or the rewards, that hold up a thread for longest; None: none does.
 
-    Trajectories share a thread only on an event loop. All calls of a tool are judged together: a
-    short call of a tool that is awaited may see nothing else move by chance.
+    Trajectories share a thread only on an event loop. All calls of a tool are judged together, for
+    a short call that is awaited may see nothing else move by chance; a long one also alone.
     """
     rows, best = np.concatenate([found.parts, found.wholes]), None
     threads, counts = np.unique(found.wholes[["process", "thread"]], return_counts=True)
@@ -37,7 +37,8 @@ def blocked_of(found: Trajectories) -> Blocked | None:
         for name in ("tool_call", "reward"):
             is_call = own["name"] == found.words.number(name)
             for tool in np.unique(own["tool"][is_call]).tolist():
-                seconds, calls = loop.held_up(is_call & (own["tool"] == tool))
+                chosen = is_call & (own["tool"] == tool)
+                seconds, calls = max(loop.held_up(chosen), loop.held_up_by_one(chosen))
                 if seconds > (best.seconds if best else 0):
                     best = Blocked(seconds, calls, process, name, found.words[tool])
     return best
@@ -55,6 +56,15 @@ class _Thread:
         self._moments = np.sort(moments)
         self._own_moments = np.sort(moments + np.concatenate([self._base, self._base]))
         self._began, self._ended = np.sort(self._start[is_whole]), np.sort(self._end[is_whole])
+
+    def held_up_by_one(self, chosen: np.ndarray) -> tuple[float, int]:
+        """Return the same for the longest of the *chosen* calls that sees nothing else move."""
+        places = np.flatnonzero(chosen)
+        quiet = places[self._others(places, self._start[places], self._end[places]) == 0]
+        if not len(quiet):
+            return 0.0, 0
+        longest = quiet[np.argmax(self._end[quiet] - self._start[quiet])]
+        return self.held_up(np.arange(len(chosen)) == longest)
 
     def held_up(self, chosen: np.ndarray) -> tuple[float, int]:
         """Return how long, and how often, the *chosen* calls hold up the others; zero: never."""
