@@ -19,7 +19,6 @@ from rlprof_engine.answers import (
     fewer,
     other_number,
     parameters_of,
-    unseen,
 )
 from rlprof_engine.counters import Polled, samples
 from rlprof_engine.http import Http
@@ -82,13 +81,6 @@ def test_answers_are_sorted_by_their_state():
     assert answers_in([other, refused], "recording", "x") == []
     with pytest.raises(CaptureError, match="x: no disk"):
         answers_in([refused], "recording", "x")
-
-
-def test_requests_without_steps_are_told():
-    """Some step must have given the first token; who recorded nothing by choice says nothing."""
-    assert unseen([3, 0], 2) == unseen([0], 0) == unseen([], 2) == []
-    (why,) = unseen([0, 0], 2)
-    assert "2 requests" in why
 
 
 def test_an_address_without_a_scheme_is_refused():

@@ -9,7 +9,6 @@ import attrs
 import pytest
 
 from rlprof import CaptureError, Target, Window
-from rlprof_engine import requests
 from rlprof_engine.iterations import Iterations
 from rlprof_engine.recording import IDLE
 from rlprof_sglang import Sglang, SglangOptions, _guard, _native
@@ -192,23 +191,6 @@ def test_what_is_missing_is_said(exported, names, more, note, status):
     assert summary.status == status
     assert ("stages were" in summary.note) is (more.get("by_stage", False) and len(names) == 1)
     assert note or IDLE not in summary.note
-
-
-@pytest.mark.parametrize(
-    ("dp", "answer", "is_told"),
-    [(1, {"state": "ended", "iterations": 0}, True), (1, {"state": "idle", "why": IDLE}, True),
-     (1, {"state": "idle", "why": "by skip"}, False),
-     (1, {"state": "ended", "iterations": 2}, False),
-     (2, {"state": "ended", "iterations": 0}, False)],
-)  # fmt: skip
-def test_requests_without_a_step_are_told(exported, dp, answer, is_told):
-    """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
-    lines = [{"id": "a", "left": None, "first_token_ts": 12.0}]
-    requests.write(exported.folder, requests.text_of(10.0, 20.0, lines))
-
-    summary = exported(way="worker", ended=[answer], facts=layout(dp=dp))["summary"]
-
-    assert ("no engine step was seen" in summary.note) is is_told
 
 
 def test_what_was_launched_is_read_from_its_arguments():

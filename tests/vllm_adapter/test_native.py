@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 
 from rlprof import CaptureError, Window
-from rlprof_engine import requests
 from rlprof_vllm import Vllm
 from rlprof_vllm._engine import reach
 from rlprof_vllm._facts import Facts, looked_inside, seen
@@ -96,22 +95,6 @@ def test_workers_without_a_trace_are_counted(exported, sizes, lacks):
     assert (known.status == "whole", f"{lacks} of" in known.note) == (not lacks, bool(lacks))
     assert where(exported, unknown["worker 3"]) == {"worker": 3}
     assert unknown["summary"].status == "whole"
-
-
-@pytest.mark.parametrize(
-    ("dp", "ended", "is_told"),
-    [(1, [("ended", 0)], True), (1, [("ended", 3)], False), (2, [("ended", 0)], False),
-     (1, [("ended", None)], True), (1, [("idle", 0)], False)],
-)  # fmt: skip
-def test_requests_without_a_step_are_told(exported, dp, ended, is_told):
-    """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
-    lines = [{"id": "a", "left": None, "first_token_ts": 12.0}]
-    requests.write(exported.driven.folder, requests.text_of(10.0, 20.0, lines))
-    answers = [{"state": state, "iterations": count} for state, count in ended]
-
-    summary = exported(way="worker", ended=answers, dp=dp)["summary"]
-
-    assert ("no engine step was seen" in summary.note) is is_told
 
 
 def test_what_an_engine_has_is_read_without_a_call(tmp_path):
