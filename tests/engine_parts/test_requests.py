@@ -150,21 +150,6 @@ def names(answer):
     return [json.loads(line)["id"] for line in answer["requests"].splitlines()[1:]]
 
 
-def test_a_window_holds_the_requests_that_were_served_in_it(server):
-    """The request before the window is not in it; the one that is still open is."""
-    server.serve("before")
-    begun = server.obey("begin")
-    server.serve("within")
-    server.open["still"] = object()
-
-    ended = server.obey("end")
-    server.serve("after")
-
-    assert begun == {"state": "frontend", "unsupported": {}}
-    assert names(ended) == ["within", "still"]
-    assert type(server.open) is dict
-
-
 def test_an_order_that_does_not_concern_requests_has_no_answer(server):
     """One without requests, one to prepare, and the end of a window of another run."""
     assert server.obey("begin", asks=False) is None
