@@ -324,16 +324,6 @@ def _race():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env", [NAMED, MEETING])
-def test_processes_of_a_run_agree(race, runs, env):
-    """All ranks of a run started at once write to one folder, whether it has a name or not."""
-    found = race(runs, [("actor", rank) for rank in (3, 1, 0, 2)], env)
-
-    assert found == [found[0]] * 4
-    assert [found[0].path] == [file.parent for file in runs.rglob("run.json")]
-
-
-@pytest.mark.slow
 def test_leaders_of_one_moment_share_an_attempt_unless_they_are_in_one_place(race, runs, at_once):
     """Two roles that come back meet in a new one, every time; four servers of rank 0 never do."""
     roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
