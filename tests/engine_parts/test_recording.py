@@ -71,16 +71,6 @@ class Begun:
         return self
 
 
-def test_it_begins_at_once_or_with_the_first_step():
-    """A lazy one lets idle time pass: nothing is begun before a step comes."""
-    eager, lazy = Begun(), Begun(is_lazy=True)
-    before = lazy.order.begun
-    lazy.ran(1)
-
-    assert (eager.order.begun, before, lazy.order.begun) == (1, 0, 1)
-    assert lazy.follower.seen == ["step 0", "pop"]
-
-
 @cases(
     "steps, word, why, is_ended",
     (1, None, "the engine was asked to asked", True),
