@@ -78,24 +78,6 @@ def test_thousands_at_a_time_are_never_mixed(config):
     assert [each] * count == list(shapes.values())
 
 
-def test_a_trajectory_is_spans_with_the_attributes_that_say_what_they_are(config):
-    """The turn has its number, the tool its name, and what was given and noted is there, too."""
-    with rlprof.open(config(steps="none")) as prof, prof.trajectory("a", {"prompt": 5}) as path:
-        path.note("outcome", "stop")
-        with path.turn(0, {"model": "m"}), path.request({"tokens": 7}):
-            pass
-        with path.tool_call("search", {"tool": "mine", "trajectory": "b"}), path.reward():
-            pass
-
-    assert {name: dict(span.attributes) for name, span in by_name(prof).items()} == {
-        "trajectory": {"trajectory": "a", "prompt": 5, "outcome": "stop"},
-        "turn": {"trajectory": "a", "turn": 0, "model": "m"},
-        "request": {"trajectory": "a", "tokens": 7},
-        "tool_call": {"trajectory": "a", "tool": "search"},
-        "reward": {"trajectory": "a"},
-    }
-
-
 def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
     """A phase, too; a sub-agent's trajectory has its own id, and the one around it as parent."""
     with rlprof.open(config(steps="none")) as prof:
@@ -188,7 +170,8 @@ def test_results_and_errors_are_the_same_on_and_off(config, is_on):
             path.note("b", 2)
             async with path.turn(1, {"c": 3}) as turn, path.request({"d": 4}), path.reward({}):
                 turn.note("tokens", 5)
-            with path.tool_call("search", {"e": 6}), rlprof.span("deep", {"f": 7}) as deep:
+            given = {"e": 6, "tool": "mine", "trajectory": "b"}
+            with path.tool_call("search", given), rlprof.span("deep", {"f": 7}) as deep:
                 deep.note("g", 8)
                 await asyncio.sleep(0)
         with prof.trajectory("u"):
@@ -201,8 +184,14 @@ def test_results_and_errors_are_the_same_on_and_off(config, is_on):
         asyncio.run(main())
 
     if is_on:
-        names = ["reward", "request", "turn", "deep", "tool_call", "trajectory", "trajectory"]
-        assert names == [span.name for span in read(prof)]
+        ours = {"trajectory": "t"}
+        assert [(span.name, dict(span.attributes)) for span in read(prof)] == [
+            ("reward", ours), ("request", ours | {"d": 4}),
+            ("turn", ours | {"turn": 1, "c": 3, "tokens": 5}), ("deep", ours | {"f": 7, "g": 8}),
+            ("tool_call", ours | {"tool": "search", "e": 6}),
+            ("trajectory", ours | {"a": 1, "b": 2}),
+            ("trajectory", {"trajectory": "u", "error": "KeyError"}),
+        ]  # fmt: skip
 
 
 def test_after_the_session_nothing_is_written(config):
