@@ -55,11 +55,12 @@ def test_every_process_of_the_engine_records_itself(hive_config):
 
 
 def test_a_tool_of_the_role_stands_for_the_runs_on_the_chosen_ranks(hive_config):
-    """Inside the engine, not in the process that holds it; `ranks: [7]` where it holds 6 and 7."""
-    role = {"tool": "other", "ranks": [7]}
-    run = record(hive_config(role=role), [0, 1], ranks=[6, 7], world_size=8)
+    """Inside the engine, not in the process that holds it, which is whole where the tool fails."""
+    role, given = {"tool": "other", "ranks": [7]}, {"other": {"raises_in": "start"}}
+    run = record(hive_config(role=role, tools=given), [0, 1], ranks=[6, 7], world_size=8)
 
-    assert {("other", 1), ("hive", None)} == {(c.tool, c.target.worker) for c in run.captures}
+    found = {(c.tool, c.target.worker, c.state) for c in run.captures}
+    assert found == {("other", 1, "failed"), ("hive", None, "whole")}
     assert {7} == {c.target.rank for c in run.captures if c.tool == "other"}
 
 
@@ -88,14 +89,6 @@ def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hi
 
     assert [launch.env for launch in found] == [{}, {"FIRST": "4"}]
     assert dict(found[1].engine_args) == {"cells_of": 4}
-
-
-def test_what_fails_in_a_worker_fails_there_alone(hive_config):
-    """The tool raises in one window of one worker; the other captures are whole."""
-    run = record(hive_config(options={"raises_in": "start"}), [0])
-
-    states = {c.tool: c.state for c in run.captures if c.window.start_step == 1}
-    assert states == {"hive": "whole", "fake": "failed"}
 
 
 def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive_config):
