@@ -125,6 +125,8 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
     """Kernels, copies, fills and waits lie on their stream; an arrow leads there from the call."""
     database.call(API, 100, 300, "cudaLaunchKernel_v7000", correlationId=5)
     database.call(API, 400, 600, "cudaMemcpyAsync_v3020", correlationId=6, returnValue=2)
+    other = global_tid(OTHER_PID, OTHER_PID)  # two processes may count the same
+    database.call(API, 700, 800, "theirs", correlationId=77, globalTid=other)
     name = database.text("void gemm<float, 4>(float const*)")
     size = {"gridX": 8, "gridY": 2, "gridZ": 1, "blockX": 256, "blockY": 1, "blockZ": 1}
     database.device(
@@ -139,6 +141,7 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
     assert shown(found, "cuda_api") == [
         ("X", "cudaLaunchKernel_v7000", 0.1, 0.2, {"correlation": 5}),
         ("X", "cudaMemcpyAsync_v3020", 0.4, 0.2, {"correlation": 6, "returned": 2}),
+        ("X", "theirs", 0.7, 0.1, {"correlation": 77}),
     ]
     kernel = {**size, "registersPerThread": 32, "staticSharedMemory": 0,
               "dynamicSharedMemory": 1024, **where, "correlation": 5}  # fmt: skip
@@ -166,14 +169,6 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
         ("s", 2, 0.4, api), ("f", 2, 4.0, stream[1]),
         ("s", 3, 0.1, api), ("f", 3, 0.3, f"{stream[1]} · waits"),
     ]  # fmt: skip
-
-
-def test_calls_of_another_process_are_not_taken_for_those_of_a_kernel(read, database):
-    """Two processes may count the same; an arrow stays within one."""
-    other = global_tid(OTHER_PID, OTHER_PID)
-    database.call(API, 1, 2, "theirs", correlationId=5, globalTid=other)
-    database.device(KERNEL, 10, 20, 5, demangledName=database.text("mine"))
-    assert shown(read(), "cuda_flow") == []
 
 
 def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
