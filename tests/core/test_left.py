@@ -32,32 +32,21 @@ def collected(at, **more):
     return event("collected", **PLACE, **said | more)
 
 
-def test_the_youngest_try_counts(write):
-    """Two have tried in any order, after the driver ended: until then its members write there."""
-    assert write(*beginning(), WRITES).left == ()
+def test_the_youngest_try_counts(write, shell):
+    """Where and how much is left, and why, until all is had: two have tried, in any order."""
+    assert write(*beginning(), WRITES).left == ()  # its members still write there
     write(*beginning(), WRITES, ENDED)
-    write(collected(2), name="+collect-node-a-1")
+    tried = collected(1, left_files=12, left_bytes=2_100_000_000, error="the node is gone")
 
-    run = write(
-        collected(1, left_files=3, left_bytes=9, error="the node is gone"), name="+collect-node-a-2"
-    )
-
-    assert run.left == ()
-
-
-def test_what_is_left_is_shown_with_what_to_do(write, shell):
-    """Where, how much, why, and the command that brings it."""
-    write(*beginning(), WRITES, ENDED)
-    run = write(
-        collected(2, left_files=12, left_bytes=2_100_000_000, error="the node is gone"),
-        name="+collect-node-a-1",
-    )
+    run = write(tried, name="+collect-node-a-2")
+    (_, told, _), had = shell("ls", run.path), write(collected(2), name="+collect-node-a-1")
 
     assert (
         "left on other nodes:\n"
         f"  on node-b in {FOLDER}: 12 files, 2.1 GB: the node is gone\n"
         f"  collect it with: rlprof collect {run.path}\n"
-    ) in shell("ls", run.path)[1]
+    ) in told
+    assert had.left == ()
 
 
 def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, shell):
