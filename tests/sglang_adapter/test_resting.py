@@ -283,11 +283,8 @@ def test_an_engine_that_was_shut_down_is_asked_nothing_more(handle):
     [(True, True, "died before"), (False, False, "no longer runs"), (True, False, "died before"),
      (False, True, "")],
 )  # fmt: skip
-def test_an_engine_that_does_not_answer_is_dead_or_rests(
-    handle, monkeypatch, is_over, loop_runs, why
-):
+def test_an_engine_that_does_not_answer_is_dead_or_rests(handle, is_over, loop_runs, why):
     """Looked at now and then, while a call is open; one that takes its time is waited for."""
-    monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.01)
     engine = reach(handle)
 
     async def silence():
