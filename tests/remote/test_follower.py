@@ -84,7 +84,7 @@ def captures(prof):
 
 
 def test_a_window_opens_and_closes_as_it_is_told(lead):
-    """Its phase is a span with its number; what is out of place is said; a lost end costs length."""
+    """A phase is a span with its number; an odd order is said; a lost end costs its length."""
     prof, make = lead
     member = make()
 
