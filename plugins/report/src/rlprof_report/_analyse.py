@@ -23,7 +23,7 @@ from rlprof_report._figures.ranks import frontier_of, groups_of, ranks_of, table
 from rlprof_report._figures.rollout import rollout_of
 from rlprof_report._figures.timeline import repeats_of, timeline_of
 from rlprof_report._figures.touches import recordings_of, touched_of
-from rlprof_report._figures.trajectories import by_step, tokens_of, trajectories_of
+from rlprof_report._figures.trajectories import by_step, in_flight, tokens_of, trajectories_of
 from rlprof_report._findings.conclude import conclude
 from rlprof_report._findings.facts import Facts
 from rlprof_report._findings.lost import lost_of, notes_of, silent_of
@@ -120,7 +120,7 @@ def analyse(
     outlasted = outlasted_of(recorded, timeline, pieces)
     if any(one.is_of_members for one in ends):
         outlasted = [[] for _ in outlasted]
-    paused = paused_in(recorded, timeline, pieces)
+    paused = paused_in(recorded, timeline)
     between = between_of(recorded, timeline, pieces)
     inputs = zip(steps, groups, others, alone, outlasted, paused, between, strict=True)
     facts = [Facts(*one) for at, one in enumerate(inputs) if at in counted]
@@ -144,7 +144,7 @@ def _steps(
     meetings: Meetings,
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
-    parts = by_step(recorded, timeline)
+    parts, requests = by_step(recorded, timeline), in_flight(recorded, timeline)
     lengths = timeline.ends - timeline.starts
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
@@ -191,7 +191,7 @@ def _steps(
                     rollout=rollout,
                     cost_s=cost_s,
                 ),
-                flow=flow_of(own, bounds, found, rollout),
+                flow=flow_of(own, bounds, found, rollout, requests[place]),
                 bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
                 if has_devices
                 else (),

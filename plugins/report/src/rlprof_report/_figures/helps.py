@@ -118,9 +118,16 @@ def _in_phases(
 
 
 def flow_of(
-    pieces: Sequence[Piece], bounds: Interval, found: Trajectories | None, rollout: Rollout | None
+    pieces: Sequence[Piece],
+    bounds: Interval,
+    found: Trajectories | None,
+    rollout: Rollout | None,
+    requests: Sequence[Interval],
 ) -> Flow | None:
-    """Describe a step that generates and updates at once; None: this step does not."""
+    """Describe a step that generates and updates at once; None: this step does not.
+
+    *requests* are those in flight. Engines that go on over the edges of steps are idle without any.
+    """
     apart = found is not None and not found.phase
     rolling = [
         (p.start, p.end)
@@ -135,15 +142,21 @@ def flow_of(
     together, length = covered(rolling) - without(rolling, updating), bounds[1] - bounds[0]
     if together < 0.01 * length or length <= 0:
         return None
+    syncs = [(p.start, p.end) for p in pieces if SYNC.search(p.name)]
     waiting = [(p.start, p.end) for p in pieces if WAITING.search(p.name)]
-    idle = covered(waiting) / length if waiting else 1 - covered(updating) / length
+    idle_ns = covered([*waiting, *syncs]) if waiting else length - covered(updating)
+    idle = idle_ns / length
+    served = clipped(requests, *bounds)
     running = rollout.utilisation if rollout is not None else None
-    rollout_idle = 1 - (running if running is not None else covered(rolling) / length)
+    if (apart and served) or running is None:
+        running = covered(served or rolling) / length
+    rollout_idle = 1 - running
     shorter = min(covered(rolling), covered(updating))
     return Flow(
         trainer_idle=idle,
         rollout_idle=rollout_idle,
         overlap=together / shorter if shorter else 0.0,
+        sync_served_s=(covered(syncs) - without(syncs, served)) / 1e9,
         lag=_lag(pieces, found),
         advice=_advice(idle, rollout_idle),
     )

@@ -81,24 +81,26 @@ class Paused:
     """How long at least one process collects, by role."""
 
 
-def paused_in(
-    recorded: Recorded, timeline: Timeline, pieces: Sequence[Sequence[Piece]]
-) -> list[Paused]:
+def paused_in(recorded: Recorded, timeline: Timeline) -> list[Paused]:
     """Say for each step where, and how long, the garbage collector stops processes."""
-    took: list[dict[int, Counter[str]]] = [{} for _ in pieces]
-    during: list[dict[str, list[tuple[int, int]]]] = [{} for _ in pieces]
+    phases = recorded.phases[~recorded.phases["nested"]]
+    phases = phases[np.lexsort((phases["start"], phases["process"]))]
+    took: list[dict[int, Counter[str]]] = [{} for _ in range(len(timeline))]
+    during: list[dict[str, list[tuple[int, int]]]] = [{} for _ in range(len(timeline))]
     rows = recorded.others[recorded.others["name"] == recorded.words.number("gc")]
     columns = (rows[name].tolist() for name in ("process", "start", "end"))
     for step, process, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
         if step >= 0:
-            middle = (start + end) // 2
-            names = (one.name for one in pieces[step] if one.start <= middle < one.end)
-            took[step].setdefault(process, Counter())[next(names, "")] += end - start
+            own = phases[slice(*np.searchsorted(phases["process"], (process, process + 1)))]
+            at = int(np.searchsorted(own["start"], (start + end) // 2, "right")) - 1
+            is_inside = at >= 0 and (start + end) // 2 < own["end"][at]
+            name = recorded.words[own["name"][at]] if is_inside else ""
+            took[step].setdefault(process, Counter())[name] += end - start
             role = recorded.processes[process].target.role
             during[step].setdefault(role, []).append((start, end))
     return [
         Paused(
-            {process: phases.most_common(1)[0][0] for process, phases in own.items()},
+            {process: names.most_common(1)[0][0] for process, names in own.items()},
             {role: covered(stretches) / 1e9 for role, stretches in by_role.items()},
         )
         for own, by_role in zip(took, during, strict=True)

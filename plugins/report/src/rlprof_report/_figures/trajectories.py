@@ -66,6 +66,19 @@ def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
     return [recorded.parts[order[start:end]] for start, end in pairwise(edges)]
 
 
+def in_flight(recorded: Recorded, timeline: Timeline) -> list[list[tuple[int, int]]]:
+    """List the requests in flight during each step, also those that began in an earlier one."""
+    rows = recorded.parts[recorded.parts["name"] == recorded.words.number("request")]
+    rows = rows[np.argsort(rows["start"], kind="stable")]
+    latest = np.maximum.accumulate(rows["end"])
+    firsts = np.searchsorted(latest, timeline.starts, "right")
+    lasts = np.searchsorted(rows["start"], timeline.ends)
+    return [
+        rows[["start", "end"]][first:last].tolist()
+        for first, last in zip(firsts, lasts, strict=True)
+    ]
+
+
 def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:
     """Add up the tokens that requests noted in each step; where none did, those of trajectories."""
     rows, words = recorded.parts, recorded.words

@@ -210,12 +210,18 @@ def _sync(facts: Facts, context: Context) -> Iterator[Measure]:
     if not syncs:
         return
     seconds, name = sum(syncs.values()), max(syncs, key=lambda one: syncs[one])
+    title = f"Syncing weights takes {secs(seconds)} in {name}."
+    todo = "Send weights while other work runs, or in larger buckets."
+    served_s = facts.step.flow.sync_served_s if facts.step.flow is not None else 0.0
+    if served_s >= seconds / 2:
+        title = f"{name} takes {secs(seconds)}, with requests in flight for {secs(served_s)} of it."
+        todo = "It may wait for these requests rather than for the weights."
     yield Measure(
         "sync",
         seconds,
         "",
-        f"Syncing weights takes {secs(seconds)} in {name}.",
-        ("Send weights while other work runs, or in larger buckets.",),
+        title,
+        (todo,),
         (f"phase {name}",),
         phase=name,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rlprof_report._figures.trajectories import ROLLOUT
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from rlprof_report.values.step import Step
 
 
+_MOST = 0.5
+_KINDS = {
+    "queue": "queueing: add slots or replicas",
+    "tool_call": "tools",
+    "reward": "rewards",
+    "agent": "the agent itself, between requests and tools",
+}
 _NOTHING = " Nothing is odd."
 _ODD = "No cause that rlprof knows stands out."
 _LONGER = {"touched": "touched by recording"}
@@ -90,12 +98,29 @@ def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
 
 
 def _look_into(analysis: Analysis, phase: str, *, has_tool: bool) -> str:
-    """Say how to see inside *phase*: on the timeline if a window holds it, else by recording it."""
+    """Say what most of *phase* is, or how to see inside: on the timeline, or by recording it."""
+    known = _most_of(analysis, phase)
+    if known:
+        return known
     ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
     if any(one.partition("/")[2] in ("", phase) for one in ids):
         return "look inside its windows with rlprof view"
     command = "rlprof capture --next 1" + ("" if has_tool else " --tool torch")
     return f"record it to see inside: {command} while a run goes on"
+
+
+def _most_of(analysis: Analysis, phase: str) -> str:
+    """Say which spans of trajectories make up most of the critical path in *phase*."""
+    took: Counter[str] = Counter()
+    for step in analysis.steps:
+        for part in step.path if step.state == "clean" else ():
+            name, _, kind = part.what.partition(": ")
+            if name == phase:
+                took[kind.partition(" ")[0]] += part.seconds
+    kind, seconds = took.most_common(1)[0] if took else ("", 0.0)
+    share = seconds / sum(took.values()) if seconds else 0.0
+    is_known = kind in _KINDS and share >= _MOST
+    return f"{share:.0%} of its critical path is {_KINDS[kind]}" if is_known else ""
 
 
 def _without(finding: Finding, it: str = "it") -> str:

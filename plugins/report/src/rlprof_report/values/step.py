@@ -223,6 +223,8 @@ class Flow:
     lag: Mapping[str, float] = attrs.field(factory=dict)
     """Trainer's version less that of its trajectories: p50, p99, max; empty: not noted."""
     advice: str = ""
+    sync_served_s: float = 0.0
+    """Seconds of the phases that bring weights, with a request in flight."""
 
 
 @attrs.frozen
