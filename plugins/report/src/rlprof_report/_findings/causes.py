@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _IN_IT = 0.05
 """Ranks that spend a smaller share of the slowest one's time in a phase take no part in it."""
+_NEXT_TO_NONE = 0.01
+"""A rank that is slower by a smaller share of a step is not called slow."""
 _NAME_IT = "Name what it does there: wrap that code in prof.phase(...), and ask again."
 
 
@@ -77,14 +79,15 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         process = int(group.processes[int(np.argmax(group.seconds))])
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
         is_replicas = is_rollout and context.leads_fleet
-        if ranks.meets or is_replicas or is_data(group.phase) or not _ends_late(group):
+        later_s = _later_s(group)
+        if ranks.meets or is_replicas or is_data(group.phase) or later_s < ranks.wait_s / 2:
             continue
         if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
             continue  # one rank drives the rollout of all
-        wait = ranks.wait_s
+        wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
             wait -= sum(one[0] for other, own in found.items() if other != process for one in own)
-        if wait > 0.1 * (ranks.max_s - ranks.wait_s):
+        if wait > max(0.1 * (ranks.max_s - ranks.wait_s), _NEXT_TO_NONE * facts.step.seconds):
             found.setdefault(process, []).append((wait, group, ranks))
     for process, phases in found.items():
         who, target = context.name(process), context.processes[process].target
@@ -111,11 +114,13 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
-def _ends_late(group: Group) -> bool:
-    """Whether its slowest rank leaves a phase after the others; else nobody waits for it there."""
+def _later_s(group: Group) -> float:
+    """Return how much later than the others its slowest rank leaves a phase."""
+    if group.phase == BETWEEN:
+        return float("inf")
     slowest = group.wait.slowest
     later = int(group.last[slowest]) - float(np.median(np.delete(group.last, slowest)))
-    return group.phase == BETWEEN or later >= group.wait.seconds * 1e9 / 2
+    return later / 1e9
 
 
 def _gap(facts: Facts, context: Context) -> Iterator[Measure]:

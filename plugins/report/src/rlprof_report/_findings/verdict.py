@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from rlprof_report._figures.trajectories import ROLLOUT
@@ -111,16 +110,17 @@ def _look_into(analysis: Analysis, phase: str, *, has_tool: bool) -> str:
 
 def _most_of(analysis: Analysis, phase: str) -> str:
     """Say which spans of trajectories make up most of the critical path in *phase*."""
-    took: Counter[str] = Counter()
+    took: dict[str, float] = {}
     for step in analysis.steps:
         for part in step.path if step.state == "clean" else ():
             name, _, kind = part.what.partition(": ")
             if name == phase:
-                took[kind.partition(" ")[0]] += part.seconds
-    kind, seconds = took.most_common(1)[0] if took else ("", 0.0)
-    share = seconds / sum(took.values()) if seconds else 0.0
-    is_known = kind in _KINDS and share >= _MOST
-    return f"{share:.0%} of its critical path is {_KINDS[kind]}" if is_known else ""
+                kind = kind.partition(" ")[0]
+                took[kind] = took.get(kind, 0.0) + part.seconds
+    most = max(took, key=lambda one: took[one], default="")
+    share = took.get(most, 0.0) / (sum(took.values()) or 1.0)
+    is_known = most in _KINDS and share >= _MOST
+    return f"{share:.0%} of its critical path is {_KINDS[most]}" if is_known else ""
 
 
 def _without(finding: Finding, it: str = "it") -> str:

@@ -35,6 +35,8 @@ _JITTER_S = 0.05
 """Causes that take less are not reported: schedulers and interpreters take as much."""
 _RARE, _RARE_S = 0.25, 0.5
 """A cause of only a few steps must take this share of a step, and these seconds."""
+_OFTEN = 3
+"""In so many steps, the same process may take fewer seconds."""
 _ONCE, _ONCE_S = 0.5, 1.0
 """The same for a cause of a single step: on a shared host, any process may stop for a second."""
 _OF_SOMEBODY = ("straggler", "alone", "data", "gc", "gap")
@@ -171,8 +173,12 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | Non
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     excess = costs - np.median(costs)
     slow = np.array([one.seconds for one in steps]) - usual_s
-    is_large = (excess >= max(_RARE * usual_s, _RARE_S)) & (slow >= excess / 2)
-    shown = np.flatnonzero(is_large).tolist()
+    is_large = (excess >= _RARE * usual_s) & (slow >= excess / 2)
+    shown = np.flatnonzero(is_large & (excess >= _RARE_S)).tolist()
+    often = np.flatnonzero(is_large & (excess >= _JITTER_S)).tolist()
+    is_ones = key[0] in _OF_SOMEBODY and len({rows[one][key].who for one in often}) == 1
+    if not shown and is_ones and len(often) >= _OFTEN:
+        shown = often
     typical = _typical(shown, excess, steps) if shown else 0
     if key[0] == "tool":  # another tool is another cause
         shown = [one for one in shown if rows[one][key].who == rows[typical][key].who]
