@@ -209,6 +209,31 @@ def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
     assert findings[-1].title.startswith("In step 6: All wait 2.")
 
 
+@cases(
+    "cause, title",
+    ("straggler", "In 4 of 12 steps: All wait 0.30 s for actor 1, the slowest in update."),
+    ("gc", "In 4 of 12 steps: Python's garbage collector stops actor 1 for 0.30 s."),
+)
+def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
+    """Also for less than half a second; it collects in no phase, whatever others do then."""
+    folder, at = Folder(), 0.0
+    stems = [folder.process("actor", rank, world=2) for rank in (0, 1)]
+    for step in range(1, 14):
+        late = 0.3 * (step % 3 == 0)
+        for rank, stem in enumerate(stems):
+            done = at + 0.3 + late * rank
+            begun = done - 0.2 if cause == "gc" else at + 0.1
+            phases = {"rollout": (at, at + 0.1), "update": (begun, done)}
+            folder.whole_step(stem, step, phases | {"meet": (done, at + 0.4 + late)})
+            if begun > at + 0.11:
+                folder.span(stem, "span", "gc", (at + 0.1, begun), step)
+        at += 0.4 + late
+
+    findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings
+
+    assert [(one.cause, one.title) for one in findings] == [(cause, title)]
+
+
 @pytest.mark.parametrize("cause", ["data", "gc"])
 def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     """However little one of them is slower, and whichever it is."""
@@ -265,8 +290,8 @@ def test_one_long_trajectory_is_no_slow_replica(tmp_path):
 
     assert [one.cause for one in analysis.findings] == ["tail"]
     rollout = analysis.steps[1].rollout
-    assert [replica.name for replica in rollout.replicas] == ["0", "1"]
-    assert rollout.even_gain_s == pytest.approx(0.0)
+    names = [replica.name for replica in rollout.replicas]
+    assert (names, rollout.even_gain_s) == (["0", "1"], pytest.approx(0.0))
     path = text_of(analyse(rlprof.read(tmp_path / "run"), step=5), step=5)
     assert "2.10 s  rollout: request x 11 " in path
 
@@ -279,11 +304,9 @@ def test_two_slow_tools_are_two_causes(tmp_path):
         slow = {26: ("search", 1.8), 41: ("python", 3.0)}.get(step, ("python", 0.0))
         for number in range(8):
             tool, took = slow if number == 5 else ("python", 0.0)
-            end = step + 0.6 + took
-            about = {"trajectory": f"{step}-{number}"}
+            about, end = {"trajectory": f"{step}-{number}", "tool": tool}, step + 0.6 + took
             folder.span(agent, "span", "trajectory", (step, end), step, **about)
-            times = step + 0.5, end
-            folder.span(agent, "span", "tool_call", times, step, **about, tool=tool)
+            folder.span(agent, "span", "tool_call", (step + 0.5, end), step, **about)
         folder.whole_step(agent, step, {"rollout": (step, step + 0.6 + slow[1])})
 
     found = analyse(rlprof.read(folder.write(tmp_path / "run", until=70))).findings
@@ -383,6 +406,7 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
     assert 0.87 <= finding.bound_s <= 0.9
     assert without.findings == in_turn.findings == ()
     assert without.verdict.endswith("mark them with rlprof.trajectory.")
+    assert "89% of its critical path is the agent itself" in in_turn.verdict
 
 
 @cases(
@@ -421,7 +445,8 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
         times = dict(zip(names, pairwise(ends), strict=True))
         folder.whole_step(driver, step, times)
         made = (ends[1] - 0.001, ends[3] + wait)
-        folder.span(driver, "span", "trajectory", made, None, trajectory=f"{step}")
+        for name in ("trajectory", "request"):
+            folder.span(driver, "span", name, made, None, trajectory=f"{step}")
         at = ends[3]
 
     told = analyse(rlprof.read(folder.write(tmp_path / "run", until=at + 1)))
@@ -430,6 +455,9 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
     assert told.findings[0].cause == cause
     assert "one-step off-policy" not in helps
     assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
+    assert told.steps[4].flow.advice.startswith("The trainer waits more than the engines")
+    flight = f"weight_sync takes {sync:.2f} s, with requests in flight for {sync:.2f} s of it."
+    assert flight in [one.title for one in told.findings] or wait > sync
 
 
 @cases(
