@@ -5,11 +5,10 @@ import re
 import shutil
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from rlprof.plugins import Kind
+from rlprof.plugins import GROUPS
 from rlprof_cli import main
 from tests.cases import cases
 from tests.kit.sites import install, its_tests
@@ -64,7 +63,7 @@ def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
     assert done.stdout == "2/rollout whole\n", done.stderr
 
 
-KINDS = get_args(Kind)
+KINDS = tuple(GROUPS)
 IGNORED = "COM812,CPY,D105,D107,D203,D213,D400,D401,EM,TRY003,ANN401"
 IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TRY003", "ERA001"]
 
