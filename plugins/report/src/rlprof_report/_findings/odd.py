@@ -58,10 +58,8 @@ def long_though_touched(analysis: Analysis) -> tuple[str, str] | None:
     ]  # fmt: skip
     if not out:
         return None
-    longest = max(out, key=lambda one: one.seconds)
-    take = "take up to" if len(out) > 1 else "takes"
-    who = numbered([one.step for one in out]).capitalize()
-    words = f"{who} {take} {secs(longest.seconds)}, far more than the recording that touched it."
+    longest, take = _longest(out)
+    words = f"{take} {secs(longest.seconds)}, far more than the recording that touched it."
     return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
 
 
@@ -112,8 +110,13 @@ def _standing_out(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] 
     out = [one for one in steps if one.seconds >= max(_OUT * usual, usual + _OUT_S)]
     if not out:
         return None
-    longest = max(out, key=lambda one: one.seconds)
+    longest, take = _longest(out)
+    words = f"{take} {longest.seconds / usual:.1f} times the median."
+    return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
+
+
+def _longest(out: Sequence[Step]) -> tuple[Step, str]:
+    """Return the longest of *out*, and the beginning of a sentence about all of them."""
     take = "take up to" if len(out) > 1 else "takes"
     who = numbered([one.step for one in out]).capitalize()
-    words = f"{who} {take} {longest.seconds / usual:.1f} times the median."
-    return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
+    return max(out, key=lambda one: one.seconds), f"{who} {take}"
