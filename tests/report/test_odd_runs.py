@@ -73,7 +73,7 @@ def test_what_rlprof_does_is_not_blamed_on_the_phase(hook, phase, tmp_path):
     assert [one.cause for one in analysis.findings] == ["recording"]
     assert "What rlprof itself does takes 2.00 s of it" in analysis.verdict
     assert f"The longest is the {hook} of torch" in " ".join(analysis.findings[0].evidence)
-    waited = ("its step waited 2.0 s until torch was configured",) * (hook == "configure")
+    waited = ("torch was configured first, which took 2.0 s",) * (hook == "configure")
     assert run.captures[0].notes == waited
 
 

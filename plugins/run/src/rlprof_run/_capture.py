@@ -75,11 +75,11 @@ class CaptureBuilder:
         )
 
     def _waited(self) -> list[str]:
-        """Say how long a step on demand waited for its tool to be ready, if that was long."""
+        """Say how long a request waited for its tool to be configured, if that was long."""
         if not self.request or self.configuring_ns is None or self.configured_ns is None:
             return []
         seconds = (self.configured_ns - self.configuring_ns) / 1e9
-        words = f"its step waited {seconds:.1f} s until {self.tool} was configured"
+        words = f"{self.tool} was configured first, which took {seconds:.1f} s"
         return [words] if seconds >= _LONG_S else []
 
     def salvage_failed(self, why: str) -> None:

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 _MOST = 0.5
+"""The least share of a critical path that is worth a word."""
 _KINDS = {
     "queue": "queueing: add slots or replicas",
     "tool_call": "tools",
     "reward": "rewards",
     "agent": "the agent itself, between requests and tools",
 }
+"""Parts of a trajectory that need no recording to be understood."""
 _NOTHING = " Nothing is odd."
 _ODD = "No cause that rlprof knows stands out."
 _LONGER = {"touched": "touched by recording"}
