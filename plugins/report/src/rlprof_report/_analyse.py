@@ -144,7 +144,7 @@ def _steps(
     meetings: Meetings,
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
-    parts, requests = by_step(recorded, timeline), in_flight(recorded, timeline)
+    parts = by_step(recorded, timeline)
     lengths = timeline.ends - timeline.starts
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
@@ -153,7 +153,7 @@ def _steps(
     holders = holders_of(recorded)
     busy = busy_of(recorded, timeline) if holders else []
     made = []
-    for place in range(len(timeline)):
+    for place, requests in enumerate(in_flight(recorded, timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
         own = pieces[place]
         found = rollout = None
@@ -191,7 +191,7 @@ def _steps(
                     rollout=rollout,
                     cost_s=cost_s,
                 ),
-                flow=flow_of(own, bounds, found, rollout, requests[place]),
+                flow=flow_of(own, bounds, found, rollout, requests),
                 bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
                 if has_devices
                 else (),

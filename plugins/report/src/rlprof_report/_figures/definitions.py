@@ -49,7 +49,8 @@ DEFINITIONS = (
     ),
     Definition(
         7, "replicas end together", "spans of requests",
-        "Last end of a replica less the mean of the ends.", "replicas that served requests",
+        "Last end of a replica less the mean of the ends; or the same when nine in ten of its "
+        "trajectories had ended, if that is less.", "replicas that served requests",
     ),
     Definition(
         8, "tools", "spans of trajectories",
@@ -72,8 +73,9 @@ DEFINITIONS = (
     ),
     Definition(
         11, "asynchronous steps", "spans",
-        "Trainer idle: time in phases that wait (without any: outside of updates), over T. Rollout "
-        "idle: 1 less the share of slots that run. Overlap: time in both over the shorter one. "
+        "Trainer idle: time in phases that wait or bring weights (if none waits: outside of "
+        "updates), over T. Rollout idle: 1 less the share of slots that run; where requests go on "
+        "over the edges of steps, the time without any. Overlap: time in both over the shorter. "
         "Lag: the trainer's version less the trajectory's.", "steps with both at once",
     ),
     Definition(
@@ -85,8 +87,9 @@ DEFINITIONS = (
     Definition(
         13, "cost of profiling", "manifest",
         "Start: opened to started. Stop: closed less its seconds, to closed. Recorded: a window is "
-        "open in the step. Touched: a start, a stop, or an export on the leading process overlaps "
-        "it. Cost: the union of starts and stops in the step, an upper bound.",
+        "open in the step. Touched: a configure, start or stop, or an export on the leading "
+        "process, overlaps it. Cost: the union of configures, starts and stops in the step, an "
+        "upper bound.",
         "exports in other processes cost the step nothing",
     ),
     Definition(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -88,13 +89,15 @@ def paused_in(recorded: Recorded, timeline: Timeline) -> list[Paused]:
     took: list[dict[int, Counter[str]]] = [{} for _ in range(len(timeline))]
     during: list[dict[str, list[tuple[int, int]]]] = [{} for _ in range(len(timeline))]
     rows = recorded.others[recorded.others["name"] == recorded.words.number("gc")]
+    edges = np.searchsorted(phases["process"], np.arange(len(recorded.processes) + 1)).tolist()
+    starts, ends, names = (phases[name].tolist() for name in ("start", "end", "name"))
     columns = (rows[name].tolist() for name in ("process", "start", "end"))
     for step, process, start, end in zip(timeline.of(rows).tolist(), *columns, strict=True):
         if step >= 0:
-            own = phases[slice(*np.searchsorted(phases["process"], (process, process + 1)))]
-            at = int(np.searchsorted(own["start"], (start + end) // 2, "right")) - 1
-            is_inside = at >= 0 and (start + end) // 2 < own["end"][at]
-            name = recorded.words[own["name"][at]] if is_inside else ""
+            first, middle = edges[process], (start + end) // 2
+            at = bisect_right(starts, middle, first, edges[process + 1]) - 1
+            is_inside = at >= first and middle < ends[at]
+            name = recorded.words[names[at]] if is_inside else ""
             took[step].setdefault(process, Counter())[name] += end - start
             role = recorded.processes[process].target.role
             during[step].setdefault(role, []).append((start, end))

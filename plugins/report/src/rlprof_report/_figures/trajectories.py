@@ -13,7 +13,7 @@ import numpy as np
 from rlprof_report._figures.meetings import begins
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.timeline import Timeline
@@ -66,17 +66,18 @@ def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
     return [recorded.parts[order[start:end]] for start, end in pairwise(edges)]
 
 
-def in_flight(recorded: Recorded, timeline: Timeline) -> list[list[tuple[int, int]]]:
-    """List the requests in flight during each step, also those that began in an earlier one."""
+def in_flight(recorded: Recorded, timeline: Timeline) -> Iterator[list[tuple[int, int]]]:
+    """Give the requests in flight during each step, also those that began in an earlier one."""
     rows = recorded.parts[recorded.parts["name"] == recorded.words.number("request")]
-    rows = rows[np.argsort(rows["start"], kind="stable")]
-    latest = np.maximum.accumulate(rows["end"])
-    firsts = np.searchsorted(latest, timeline.starts, "right")
-    lasts = np.searchsorted(rows["start"], timeline.ends)
-    return [
-        rows[["start", "end"]][first:last].tolist()
-        for first, last in zip(firsts, lasts, strict=True)
-    ]
+    order = np.argsort(rows["start"], kind="stable")
+    starts, ends = rows["start"][order], rows["end"][order]
+    firsts = np.searchsorted(np.maximum.accumulate(ends), timeline.starts, "right")
+    lasts = np.searchsorted(starts, timeline.ends)
+    edges = zip(firsts.tolist(), lasts.tolist(), timeline.starts.tolist(), strict=True)
+    for first, last, begin in edges:
+        is_there = ends[first:last] > begin  # one that never ends keeps all after it in reach
+        chosen = starts[first:last][is_there], ends[first:last][is_there]
+        yield list(zip(*(one.tolist() for one in chosen), strict=True))
 
 
 def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:

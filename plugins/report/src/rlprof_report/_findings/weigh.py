@@ -36,7 +36,7 @@ _JITTER_S = 0.05
 _RARE, _RARE_S = 0.25, 0.5
 """A cause of only a few steps must take this share of a step, and these seconds."""
 _OFTEN = 3
-"""In so many steps, the same process may take fewer seconds."""
+"""A cause that names one process in this many steps needs fewer seconds."""
 _ONCE, _ONCE_S = 0.5, 1.0
 """The same for a cause of a single step: on a shared host, any process may stop for a second."""
 _OF_SOMEBODY = ("straggler", "alone", "data", "gc", "gap")
