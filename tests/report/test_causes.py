@@ -151,14 +151,14 @@ GENERATES = f"All wait 0.30 s for actor {{}}, the slowest in {LONG}."
     ("data", 0.02, LOADS), ("data", 0, LOADS), ("save", 0, SAVES), (LONG, 0.1, GENERATES),
 )  # fmt: skip
 def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_path):
-    """Not the one that waits for it in its next phase, or before; in 100 columns."""
+    """Not the one that waits for it in its next phase, or before; and what rewards take."""
     slow, meets_inside = how
     folder = Folder()
     for rank in range(2):
         stem = folder.process("actor", rank, world=2)
         for step in range(1, 9):
             came = step + 0.1 + (0.4 if rank == slow else usual)
-            phases = {"reward": (step, step + 0.1)}
+            phases = {"reward": (step - 0.1, step + 0.1)}
             phases |= {phase: (step + 0.1, came)} if came > step + 0.1 else {}
             phases |= {"update": (came if meets_inside else step + 0.5, step + 0.9)}
             folder.whole_step(stem, step, phases)
@@ -167,11 +167,12 @@ def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_pa
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=12)))
 
-    (finding,) = analysis.findings
+    finding, rewards = analysis.findings
     named = [one for one in text_of(analysis).splitlines() if one.endswith(f": actor {slow}")]
     assert max(map(len, named), default=0) <= 100
     assert named or phase != LONG
     assert finding.title.startswith(title.format(slow))
+    assert rewards.title == "Computing rewards takes 0.20 s in reward, while training waits."
     assert 0.3 <= finding.seconds <= finding.bound_s <= 0.5
 
 

@@ -24,6 +24,8 @@ SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.
 UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
 WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
 """Names of phases in which an asynchronous trainer waits for trajectories."""
+REWARD = re.compile(r"reward|scor(e|ing)|verif|judg", re.IGNORECASE)
+"""Names of phases that judge trajectories."""
 
 
 def helps_of(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.helps import SYNC, WAITING, syncs_of
+from rlprof_report._figures.helps import REWARD, SYNC, UPDATE, WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
@@ -37,10 +37,12 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
         if not _explained(one, found):
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
+    collected = [one for one in pauses if one.cause == "gc"]
+    rewards = [one for one in _rewards(facts, context) if not _explained(one, collected)]
     waits, syncs = list(_waits(facts)), list(_sync(facts, context))
     if sum(one.seconds for one in waits) >= sum(one.seconds for one in syncs):
         syncs = []  # a faster sync would only be followed by a longer wait
-    return [*found, *hidden, *rollout_of(facts, context), *waits, *syncs]
+    return [*found, *hidden, *rewards, *rollout_of(facts, context), *waits, *syncs]
 
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
@@ -189,6 +191,24 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
             None,
             one.phase,
         )
+
+
+def _rewards(facts: Facts, context: Context) -> Iterator[Measure]:
+    """Measure how long rewards take where they have a phase of their own."""
+    for phase in facts.step.phases:
+        if REWARD.search(phase.name) and not (
+            ROLLOUT.search(phase.name) or UPDATE.search(phase.name)
+        ):
+            yield Measure(
+                "reward",
+                phase.seconds,
+                context.name(context.leader),
+                f"Computing rewards takes {secs(phase.seconds)} in {phase.name}, while training "
+                "waits.",
+                ("Score each trajectory as soon as it ends, or give rewards more workers.",),
+                (f"phase {phase.name}",),
+                phase=phase.name,
+            )
 
 
 def _waits(facts: Facts) -> Iterator[Measure]:

@@ -27,7 +27,7 @@ _KINDS = {
     "agent": "the agent itself, between requests and tools",
 }
 """Parts of a trajectory that need no recording to be understood."""
-_NOTHING = " Nothing is odd."
+_NOTHING = " No cause stands out."
 _ODD = "No cause that rlprof knows stands out."
 _LONGER = {"touched": "touched by recording"}
 
