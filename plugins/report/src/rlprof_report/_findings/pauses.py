@@ -39,6 +39,8 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
                 whom, how_long = f"{len(alike)} processes of {role}", f"up to {how_long} each"
                 who = context.name(context.leader) if context.leader in alike else ""
                 stopped_s = facts.paused.any_s[role]
+            else:
+                stopped_s = seconds = max(0.0, seconds - _ahead_s(facts, process, phase))
             inside = f", most of it in {phase}" if phase else ""
             yield Measure(
                 "gc",
@@ -49,6 +51,15 @@ def _gc(facts: Facts, context: Context) -> Iterator[Measure]:
                 (context.name(process),),
                 bound_s=bound_of(stopped_s, facts.step.seconds, _COLD),
             )
+
+
+def _ahead_s(facts: Facts, process: int, phase: str) -> float:
+    """Return how much earlier than another rank *process* leaves *phase*: that delays nobody."""
+    for group in facts.groups:
+        own = group.last[group.processes == process]
+        if group.phase == phase and len(own):
+            return float(group.last.max() - own[0]) / 1e9
+    return 0.0
 
 
 def _by_role(seconds: Mapping[int, float], context: Context) -> dict[str, dict[int, float]]:
