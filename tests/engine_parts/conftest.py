@@ -3,7 +3,7 @@
 import pytest
 
 _LONG = ("importing_it_is_light", "export_runs_elsewhere", "configure_at_launch",
-         "engine_that_dies", "of_a_dead_engine", "records_whole_windows", "odd_values")  # fmt: skip
+         "engine_that_dies", "records_whole_windows", "odd_values")  # fmt: skip
 """They start processes, or wait for an engine that is dead."""
 
 

@@ -114,4 +114,4 @@ class TestCannotBeKilled(EngineTests):
     plugin = engines.GoodEngine
     cannot_be_killed = "it lives in the trainer's process"
     engine, work = engines.engine, engines.work
-    vars().update(_only("test_a_window_of_a_dead_engine_is_refused"))
+    vars().update(_only("test_an_engine_that_dies_in_a_window_is_told"))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", name="driven")
 def _driven(drive):
-    options = {"nsys": real_nsys(), "trace": ["nvtx", "osrt"]}
+    options = {"nsys": real_nsys(), "trace": ["nvtx"]}
     role = {"engine": "sglang", "ranks": "all"}
     config = {
         "tool": "nsys", "steps": [1], "roles": {"rollout": role}, "tools": {"nsys": options},

@@ -5,12 +5,14 @@ import shutil
 
 import pytest
 
+from tests.cases import cases
 from tests.ports import free_port
 from tests.real_engines import KNOWN, ROOT, counters_of, example
 from tests.vllm_real.drivers.server import FLAGS
 from tests.vllm_real.tiny import QUIET, SMALL
 
 pytestmark = pytest.mark.slow
+ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 
 
 @pytest.fixture(name="run")
@@ -19,8 +21,8 @@ def _run(tmp_path, model):
     folder = tmp_path / "vllm"
     shutil.copytree(ROOT / "examples/vllm", folder)
 
-    def run(program, *arguments):
-        env = QUIET | {"PYTHONPATH": str(folder), "TMPDIR": str(tmp_path)}
+    def run(program, *arguments, **more):
+        env = QUIET | {"PYTHONPATH": str(folder), "TMPDIR": str(tmp_path)} | more
         return example(folder, program, model, *arguments, log=tmp_path / "log", env=env)
 
     return run
@@ -32,10 +34,10 @@ def tools_of(run):
     return sorted(c.tool for c in run.captures)
 
 
-@pytest.mark.parametrize("program", ["async_llm.py", "extension.py"])
-def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program):
+@cases("program, env", ("async_llm.py", {}), ("extension.py", ONE_PROCESS))
+def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program, env):
     """Launch, attach, steps, and the second step is there: the worker's trace and the requests."""
-    found = run(program, json.dumps(SMALL))
+    found = run(program, json.dumps(SMALL), **env)
 
     assert tools_of(found) == ["torch", "vllm"]
     assert {frozenset(values) for values in counters_of(found)} == {frozenset(KNOWN)}

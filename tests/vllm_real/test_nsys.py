@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module", name="driven")
 def _driven(drive):
     sizes, env = SIZES["tp"]
-    options = {"nsys": real_nsys(), "trace": ["nvtx", "osrt"]}
+    options = {"nsys": real_nsys(), "trace": ["nvtx"]}
     role = {"engine": "vllm", "ranks": "all"}
     config = {
         "tool": "nsys", "steps": [1], "roles": {"rollout": role}, "tools": {"nsys": options},

@@ -12,7 +12,7 @@ from rlprof import plugins
 from rlprof.errors import CaptureError
 from rlprof.session._loops import Link
 from rlprof.types import Launch, Target, Workers
-from rlprof_testing._drive import FIRST, PATIENT, Driven, structured
+from rlprof_testing._drive import FIRST, PATIENT, SECOND, Driven, structured
 from rlprof_testing._inside import TOOL, leading, linked, offer_tool
 from rlprof_testing._windows import WindowTests
 
@@ -131,40 +131,6 @@ class EngineTests(WindowTests):
             pytest.skip(f"cannot be killed: {self.cannot_be_killed}")
         self.kill(driven.link.handle if driven.link else None)
 
-    def test_an_engine_that_dies_in_a_window_is_told(self, driven: Driven, tmp_path: Path) -> None:
-        """If the engine died in the window, `stop` answers in time and no artifact is whole.
-
-        `stop` returns or raises CaptureError. `export` then returns partial artifacts or none, or
-        raises CaptureError.
-        """
-        recorded = driven.prepare(FIRST)
-        driven.start(recorded)
-        self.work_on(driven)
-        self._kill(driven)
-
-        try:
-            driven.stop(recorded)
-        except CaptureError as exc:
-            assert str(exc).strip(), "the CaptureError has no message; say that the engine is gone"
-        except Exception as exc:
-            message = f"stop raised {exc!r}; turn exceptions of the engine into CaptureError"
-            raise AssertionError(message) from exc
-
-        what = "those of a dead engine"
-        self._is_honest(recorded, tmp_path / "out", what, may_be_empty=True)
-
-    def test_a_window_of_a_dead_engine_is_refused(self, driven: Driven) -> None:
-        """If the engine is gone, `start` raises CaptureError in time, and `stop` is safe."""
-        recorded = driven.prepare(FIRST)
-        self._kill(driven)
-
-        with pytest.raises(CaptureError) as refused:
-            driven.start(recorded)
-        with suppress(CaptureError):
-            driven.stop(recorded)
-
-        assert str(refused.value).strip(), "the CaptureError has no message; say that it is gone"
-
     def test_a_new_instance_meets_an_engine_that_records(
         self, driven: Driven, called: str, tmp_path: Path
     ) -> None:
@@ -230,6 +196,33 @@ class EngineTests(WindowTests):
             for window in ("1/rollout", "2/rollout")
             for number in there
         ), f"not every window inside is whole: {[one.notes for one in inside]}"
+
+    def test_an_engine_that_dies_in_a_window_is_told(self, driven: Driven, tmp_path: Path) -> None:
+        """If the engine died in the window, `stop` answers in time and no artifact is whole.
+
+        `stop` returns or raises CaptureError. `export` then returns partial artifacts or none, or
+        raises CaptureError. `start` of the next window raises CaptureError, and its `stop` is safe.
+        """
+        recorded, following = driven.prepare(FIRST), driven.prepare(SECOND)
+        driven.start(recorded)
+        self.work_on(driven)
+        self._kill(driven)
+
+        try:
+            driven.stop(recorded)
+        except CaptureError as exc:
+            assert str(exc).strip(), "the CaptureError has no message; say that the engine is gone"
+        except Exception as exc:
+            message = f"stop raised {exc!r}; turn exceptions of the engine into CaptureError"
+            raise AssertionError(message) from exc
+        with pytest.raises(CaptureError) as refused:
+            driven.start(following)
+        with suppress(CaptureError):
+            driven.stop(following)
+
+        assert str(refused.value).strip(), "the CaptureError has no message; say that it is gone"
+        what = "those of a dead engine"
+        self._is_honest(recorded, tmp_path / "out", what, may_be_empty=True)
 
     def _session(self, called: str, home: Path, results: list[Any]) -> Run:
         """Record two steps of work as a trainer does, and return the run."""
