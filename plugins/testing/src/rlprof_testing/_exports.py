@@ -29,11 +29,23 @@ class ExportTests(OptionTests):
 
     produces: ClassVar[Literal["trace", "files"]] = "trace"
     """The artifacts of a window: at least one trace, or only files."""
+    _kept: ClassVar[Recorded]
 
     @pytest.fixture(name="driven")
     def _driven(self, called: str, tmp_path: Path) -> Iterator[Driven]:
         """Make one instance and configure it inside the process."""
         raise NotImplementedError
+
+    @pytest.fixture(name="recorded")
+    def _recorded(
+        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Recorded:
+        """Return a copy of a window of work, which is recorded once for all laws of the class."""
+        own = type(self)
+        if "_kept" not in vars(own):
+            kept = self.record(request.getfixturevalue("driven"))
+            own._kept = kept.copy(tmp_path_factory.mktemp("kept"))
+        return own._kept.copy(tmp_path_factory.mktemp("recorded"))
 
     def work_on(self, driven: Driven) -> Any:
         """Let the target of *driven* do your `work`."""
@@ -70,10 +82,8 @@ class ExportTests(OptionTests):
                 f"{artifact.path} is {artifact.status} ({artifact.note}), but nothing went wrong"
             )
 
-    def test_what_it_produces_is_as_declared(self, driven: Driven, tmp_path: Path) -> None:
+    def test_what_it_produces_is_as_declared(self, recorded: Recorded, tmp_path: Path) -> None:
         """A plugin with `produces = "trace"` makes a trace; with `"files"`, it makes none."""
-        recorded = self.record(driven)
-
         found = self._export(recorded, tmp_path / "out")
 
         kinds = {artifact.kind for artifact in found}
@@ -82,12 +92,11 @@ class ExportTests(OptionTests):
             '`plugin`; say produces = "files" if it makes no trace, or set kind="trace"'
         )
 
-    def test_exporting_again_gives_the_same(self, driven: Driven, tmp_path: Path) -> None:
+    def test_exporting_again_gives_the_same(self, recorded: Recorded, tmp_path: Path) -> None:
         """A second export of the same raw data into the same folder returns the same files.
 
         The helper process may die after it has written files and before it reports them to core.
         """
-        recorded = self.record(driven)
         out = tmp_path / "out"
 
         first = self._export(recorded, out)
@@ -104,19 +113,17 @@ class ExportTests(OptionTests):
 
     @pytest.mark.parametrize("left", CUTS)
     def test_raw_data_that_were_cut_are_never_called_whole(
-        self, driven: Driven, tmp_path: Path, left: float
+        self, recorded: Recorded, tmp_path: Path, left: float
     ) -> None:
         """Raw data cut by a crash give partial artifacts, or one clear CaptureError."""
-        recorded = self.record(driven).copy(tmp_path / "cut")
         for file in [file for file in recorded.raw.rglob("*") if file.is_file()]:
             with file.open("r+b") as stream:
                 stream.truncate(int(file.stat().st_size * left))
 
         self._is_honest(recorded, tmp_path / "out", f"cut to {left:.0%}", may_be_empty=not left)
 
-    def test_no_raw_data_are_never_called_whole(self, driven: Driven, tmp_path: Path) -> None:
+    def test_no_raw_data_are_never_called_whole(self, recorded: Recorded, tmp_path: Path) -> None:
         """An empty folder gives no artifacts, or one clear CaptureError."""
-        recorded = self.record(driven).copy(tmp_path / "empty")
         shutil.rmtree(recorded.raw)
         recorded.raw.mkdir()
 

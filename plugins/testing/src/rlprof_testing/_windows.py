@@ -55,10 +55,8 @@ class WindowTests(ExportTests):
             )
             assert whose in _SCOPES, f"claims {what!r} per {whose!r}; choose one of {_SCOPES}"
 
-    def test_a_window_is_recorded(self, driven: Driven, tmp_path: Path) -> None:
+    def test_a_window_is_recorded(self, recorded: Recorded, tmp_path: Path) -> None:
         """After configure, start, work and stop, the work can be exported."""
-        recorded = self.record(driven)
-
         assert self._has_data(recorded, tmp_path / "out"), (
             "export made nothing from a window of work(); override work() with something that the "
             "plugin can record, or fix start, stop or export"
