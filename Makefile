@@ -2,7 +2,7 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-pythons test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
-.PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others fast-core fast-others
+.PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others lane-of-waits fast-core fast-others
 .PHONY: env-test env-vllm env-sglang env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
@@ -44,24 +44,28 @@ test-core: env-test
 	-@$(ENV_SGLANG)
 	$(PY) -m pytest
 
-# Two cores do two suites at once, in lanes of about the same time.
+# Two cores do two suites at once, and a third that mostly waits.
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
 
-test-beside: env-test ## `test`, `lint` and `docs` in two lanes at once: what CI runs
+test-beside: env-test ## `test`, `lint` and `docs` in three lanes at once: what CI runs
 	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
-	$(MAKE) -j2 --output-sync=target lane-of-clusters lane-of-others
+	$(MAKE) -j3 --output-sync=target lane-of-clusters lane-of-others lane-of-waits
 
 # A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
 	failed=0; $(PY) -m pytest --durations=25 --durations-min=5 $(CLUSTERS) || failed=1; \
-	for suite in vllm nsys npu; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	$(MAKE) test-vllm || failed=1; exit $$failed
 
 lane-of-others:
-	failed=0; for part in lint docs test-floor; do $(MAKE) $$part || failed=1; done; \
+	failed=0; $(MAKE) test-floor || failed=1; \
 	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
-	for suite in pythons loggers bucket verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+	for suite in verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
+
+lane-of-waits:
+	failed=0; for suite in nsys npu loggers bucket pythons; do $(MAKE) test-$$suite || failed=1; done; \
+	for part in lint docs; do $(MAKE) $$part || failed=1; done; exit $$failed
 
 test-floor: env-test ## tests/core, and the lines and branches of core that they run; pyproject.toml has the floor
 	$(PY) -m coverage run -m pytest --durations=10 --durations-min=5 tests/core

@@ -93,7 +93,7 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
         **_way_in(way), **chosen.variables,
     }  # fmt: skip
     argv = [
-        str(ROOT / "examples/verl/loop.sh"), sys.executable, str(home / "folder"),
+        str(ROOT / "examples/verl/loop.sh"), sys.executable, str(home.parent / "folder"),
         f"global_profiler.save_path={home / 'runs'}", f"trainer.total_training_steps={steps}",
         *_ALIKE, *chosen.overrides, *overrides,
     ]  # fmt: skip
