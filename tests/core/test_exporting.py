@@ -88,10 +88,13 @@ def _seen():
     ids=" ".join,
 )  # fmt: skip
 def test_the_options_select_a_part(shell, folder, seen, argv, part):
-    """Comma or repetition; times count from the beginning of the run."""
+    """Comma or repetition; times count from the beginning. It gets a folder of its own."""
     code, out, _ = shell("export", folder, "--to", "see", *argv)
 
     assert (code, out) == (0, "see: wrote nothing\n")
+    (made,) = (folder / "exports").iterdir()
+    first = argv[1].split(",")[0].replace("/", "-").replace("100ms", "0.1")
+    assert made.name.startswith(f"{argv[0][2:]}-{first}")
     assert [run.selection for run in seen] == [Selection(**part)]
 
 

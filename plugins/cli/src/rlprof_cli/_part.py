@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof.types import safe_name
 from rlprof_cli.arguments import moment, names, steps
 from rlprof_run import Selection
 
@@ -69,3 +70,22 @@ def part_of(args: argparse.Namespace, opened_ns: int) -> Selection:
 def typed(args: argparse.Namespace) -> list[str]:
     """Name the options that were given."""
     return [_flag(name) for name in _OPTIONS if getattr(args, name) is not None]
+
+
+def folder_of(args: argparse.Namespace) -> str:
+    """Name a folder after the part that was asked for: `step-3`; the whole run has none."""
+    said = [
+        f"{_flag(name)[2:]}-{_text(getattr(args, name))}"
+        for name in _OPTIONS
+        if getattr(args, name) is not None
+    ]
+    return safe_name("_".join(said)) if said else ""
+
+
+def _text(value: int | list[str] | list[range]) -> str:
+    if isinstance(value, int):
+        return f"{value / 1e9:g}"
+    words: list[str | int] = []
+    for one in value:
+        words += [one] if isinstance(one, str) else dict.fromkeys((one.start, one[-1]))
+    return "-".join(map(str, words))

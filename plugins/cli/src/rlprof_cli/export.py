@@ -15,7 +15,7 @@ from rlprof.errors import PluginError, RlprofError, shown
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
-from rlprof_cli._part import add_part, part_of, typed
+from rlprof_cli._part import add_part, folder_of, part_of, typed
 from rlprof_cli._signals import ended_tidily
 from rlprof_cli.arguments import add_run
 from rlprof_cli.table import size
@@ -39,9 +39,10 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
     parser = subparsers.add_parser(
         "export",
         help="make a timeline or a report of a run",
-        description="Exporters read a run, or a part of it, and write into RUN/exports. "
-        "`rlprof plugins` lists the installed exporters. RUN may also be a trace file of another "
-        "profiler, or a folder of them, if the exporter can read these.",
+        description="Exporters read a run and write into RUN/exports; what they make of a part "
+        "of it gets a folder of its own there, such as RUN/exports/step-3. `rlprof plugins` lists "
+        "the installed exporters. RUN may also be a trace file of another profiler, or a folder of "
+        "them, if the exporter can read these.",
         parents=[one.parser for one in exporters if one.parser is not None],
     )
     _own(parser)
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         given = {"run": recorded.only(part)}
         for words in unmatched(recorded, part):
             print(f"rlprof: {words}", file=sys.stderr)
-    out = out or _exports_of(home if home.is_dir() else home.parent)
+    out = out or _exports_of(home if home.is_dir() else home.parent) / folder_of(args)
     hooks = [(name, hook) for name, plugin in chosen if (hook := _hook(verb, name, plugin))]
     failed = len(hooks) < len(chosen)
     if hooks:
