@@ -236,6 +236,21 @@ def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
     assert [one.title for one in findings] == [title]
 
 
+def test_a_slow_host_is_named(tmp_path):
+    """All of its ranks are slow, a bit more by turns; one of them is the one to look at."""
+    folder = Folder()
+    stems = [folder.process("actor", rank, world=4, host=f"node-{rank // 2}") for rank in range(4)]
+    for step in range(1, 9):
+        for rank, stem in enumerate(stems):
+            done = step + (0.7 + 0.05 * (rank == 2 + step % 2) if rank > 1 else 0.3)
+            folder.whole_step(stem, step, {"update": (step, done), "meet": (done, step + 0.9)})
+
+    (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
+
+    said = "All wait 0.45 s for the 2 ranks of actor on node-1, the slowest in update."
+    assert (finding.title, finding.where) == (said, ("actor 2",))
+
+
 @pytest.mark.parametrize("cause", ["data", "gc"])
 def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     """However little one of them is slower, and whichever it is."""

@@ -9,7 +9,7 @@ import numpy as np
 from rlprof_report._figures.helps import REWARD, SYNC, UPDATE, WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
+from rlprof_report._findings.facts import Measure, is_data, slow_host, uneven_tokens
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.pauses import pauses_of
 from rlprof_report._findings.rollout import rollout_of
@@ -74,11 +74,10 @@ def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
 
 
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Add up, for each rank, the phases in which it is slowest and ranks do not meet."""
-    found: dict[int, list[tuple[float, Group, Ranks]]] = {}
+    """Add up the phases in which one rank or host is the slowest, and ranks do not meet."""
+    found: dict[str, list[tuple[float, Group, Ranks]]] = {}
     pairs = zip(facts.groups, facts.step.ranks, strict=True)
     for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
-        process = int(group.processes[int(np.argmax(group.seconds))])
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
         is_replicas = is_rollout and context.leads_fleet
         later_s = _later_s(group)
@@ -86,29 +85,32 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             continue
         if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
             continue  # one rank drives the rollout of all
+        who = slow_host(group, context) or context.name(int(group.processes[group.wait.slowest]))
         wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
-            wait -= sum(one[0] for other, own in found.items() if other != process for one in own)
+            wait -= sum(one[0] for other, own in found.items() if other != who for one in own)
         if wait > max(0.1 * (ranks.max_s - ranks.wait_s), _NEXT_TO_NONE * facts.step.seconds):
-            found.setdefault(process, []).append((wait, group, ranks))
-    for process, phases in found.items():
-        who, target = context.name(process), context.processes[process].target
+            found.setdefault(who, []).append((wait, group, ranks))
+    for who, phases in found.items():
         wait = sum(one[0] for one in phases)
         _, group, own = max(phases, key=lambda one: one[0])
+        process = int(group.processes[group.wait.slowest])
+        rank, target = context.name(process), context.processes[process].target
         took, usual, phase = own.max_s, own.max_s - own.wait_s, group.phase
         place = phase if phase == BETWEEN else f"in {phase}"
         also = [one[1].phase for one in phases if one[1] is not group]
+        it, is_ = ("It", "It is") if rank == who else (rank, "They are")
         yield Measure(
             "straggler",
             wait,
             who,
             f"All wait {secs(wait)} for {who}, the slowest {place}.",
             (
-                f"It spends {secs(took)} {place}, the median of the others {secs(usual)}.",
-                *([f"It is also the slowest of {listed(also)}."] if also else []),
+                f"{it} spends {secs(took)} {place}, the median of the others {secs(usual)}.",
+                *([f"{is_} also the slowest of {listed(also)}."] if also else []),
                 *([_NAME_IT] if phase == BETWEEN else uneven_tokens(group)),
             ),
-            (who,),
+            (rank,),
             target.role,
             target.rank,
             "" if phase == BETWEEN else phase,

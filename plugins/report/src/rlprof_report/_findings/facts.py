@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
@@ -47,6 +48,16 @@ def uneven_tokens(group: Group) -> Iterator[str]:
             f"It has {own:,.0f} tokens, the median of the others {usual:,.0f}: balance tokens "
             "over ranks."
         )
+
+
+def slow_host(group: Group, context: Context) -> str:
+    """Name the host of the slowest rank if its ranks are the slow ones, all of them."""
+    hosts = context.hosts[group.processes]
+    half = group.seconds[group.wait.slowest] - group.wait.seconds / 2
+    there = hosts == (host := hosts[group.wait.slowest])
+    if there.sum() < 2 or there.all() or not np.array_equal(there, group.seconds > half):
+        return ""
+    return f"the {there.sum()} ranks of {group.role} on {host}"
 
 
 def bound_of(seconds: float, whole_s: float, margin: float = MARGIN) -> float:
@@ -100,6 +111,11 @@ class Context:
     silent: Silent = attrs.field(factory=dict)
     is_guest: bool = False
     """Whether the phases are calls of members, which `rlprof attach` follows, not the driver's."""
+
+    @cached_property
+    def hosts(self) -> np.ndarray:
+        """The host of each process."""
+        return np.array([one.here.host for one in self.processes])
 
     def name(self, process: int) -> str:
         """Return a readable name: `actor 5`, `rollout replica 1`, `driver`, `the actors`."""
