@@ -8,7 +8,7 @@ import pytest
 
 import rlprof
 from rlprof import Advice, hookimpl, plugins
-from rlprof.distributions import KNOWN
+from rlprof.distributions import KNOWN, how_to_install
 from rlprof.types import Launch
 from rlprof_cli import COMMANDS
 from rlprof_cli.table import table
@@ -80,7 +80,8 @@ def test_a_command_of_another_distribution_names_it(shell, monkeypatch):
     """Where that is not installed, with what to install."""
     monkeypatch.setattr("rlprof_cli.add_offered", lambda *_: None)
 
-    assert "no command 'view' is installed; pip install rlprof-timeline" in shell("view")[2]
+    what = f"no command 'view' is installed; {how_to_install('rlprof-timeline')}"
+    assert what in shell("view")[2]
 
 
 @pytest.mark.slow
@@ -366,7 +367,7 @@ def test_plugins_where_there_are_none(shell, monkeypatch):
         rlprof {CORE}
 
         no plugins are installed; install what you use, for example:
-          pip install rlprof-torch rlprof-timeline
+          {how_to_install("rlprof-torch")}
     """)
 
 

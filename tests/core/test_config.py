@@ -7,6 +7,7 @@ import pytest
 
 from rlprof import hookimpl, plugins
 from rlprof.config import Config, Limits, Role, check_config, load_config, merge_launches
+from rlprof.distributions import how_to_install
 from rlprof.errors import ConfigError, RlprofError
 from rlprof.schedule import parse_steps
 from rlprof.types import Launch
@@ -361,4 +362,4 @@ def test_a_url_needs_the_distribution_that_copies_there(monkeypatch):
     (fault,) = faults_of({"run_dir": "s3://bucket/runs", "tool": "none"}, check=True)
 
     assert fault.startswith("run_dir: ")
-    assert "pip install rlprof-bucket" in fault
+    assert how_to_install("rlprof-bucket") in fault

@@ -7,6 +7,7 @@ import pytest
 
 import rlprof
 from rlprof import PluginError, hookimpl, plugins
+from rlprof.distributions import how_to_install
 from rlprof.hookspecs import Recorder
 from rlprof_cli.contract import misfits
 from tests.cases import cases, refused
@@ -24,7 +25,7 @@ def refusal(kind: plugins.Kind, name: str) -> str:
 @cases(
     "kind, name, message",
     ("tool", "torch",
-     "tool 'torch' is not installed; pip install rlprof-torch (installed: better, good)"),
+     f"tool 'torch' is not installed; {how_to_install('rlprof-torch')} (installed: better, good)"),
     ("tool", "goood",
      "tool 'goood' is not installed; did you mean 'good'? (installed: better, good)"),
     ("tool", "motor",

@@ -55,3 +55,5 @@ def test_the_checkout_installs_with_the_plugins_asked_for(installed, checkout, t
     names = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
     assert {"rlprof", "rlprof_core", "rlprof_cli"} <= names
     assert not {"torch", "sglang"} & names
+    asked = "from rlprof.distributions import how_to_install as how; print(how('rlprof-nsys'))"
+    assert run(python, "-c", asked) == f"pip install '{checkout}[nsys]'\n"

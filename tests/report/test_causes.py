@@ -217,7 +217,7 @@ def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
     ("both", "In 4 of 12 steps: All wait 0.30 s for actor 0, the slowest in update."),
 )
 def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
-    """Also for less than half a second; a collection in no phase is, but none that delays nobody."""
+    """Also for less than half a second; a collection that delays nobody is not."""
     folder, at = Folder(), 0.0
     stems = [folder.process("actor", rank, world=2) for rank in (0, 1)]
     for step in range(1, 14):
@@ -339,10 +339,7 @@ def test_a_long_step_that_an_export_touched_is_named(tmp_path):
     for step in range(1, 11):
         whole = 4.0 if step == 4 else 1.0
         share = (0.8, 0.1, 0.1)
-        edges = [
-            at,
-            *(at + whole * sum(share[(n + step) % 3] for n in range(k)) for k in (1, 2, 3)),
-        ]
+        edges = [at + whole * sum(share[(n + step) % 3] for n in range(k)) for k in range(4)]
         folder.whole_step(actor, step, dict(zip("abc", pairwise(edges), strict=True)))
         at += whole
     folder.capture(actor, 3, "a", (3.1, 3.2, 3.9), artifact={"path": "t", "kind": "files"})
@@ -381,10 +378,8 @@ def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
         for number in range(8):
             about = {"trajectory": number, "tool": "sh"}
             folder.span(agent, "span", "trajectory", (step, step + 2.9), step, **about)
-            begins = [
-                at + 0.02 * (8 * turn + number) for turn in range(5) for at in (step, step + 2)
-            ]
-            calls = [(begin, begin + 0.1) for begin in begins]
+            turns = [at + 0.16 * turn for turn in range(5) for at in (step, step + 2)]
+            calls = [(at + 0.02 * number, at + 0.02 * number + 0.1) for at in turns]
             calls += [(step + 0.95, step + 2)] * (number == 3)
             for times in calls:
                 folder.span(agent, "span", "tool_call", times, step, **about)

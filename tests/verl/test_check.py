@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+from rlprof.distributions import how_to_install
 from rlprof_cli import main
 from tests.verl.test_translate import ACTOR, COMPOSED
 
@@ -54,4 +55,4 @@ def test_what_reads_no_config_of_verl_says_what_does(capsys, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "rlprof_verl", None)
     assert main(["check", COMPOSED]) == 1
-    assert "pip install rlprof-verl" in capsys.readouterr().err
+    assert how_to_install("rlprof-verl") in capsys.readouterr().err

@@ -7,14 +7,15 @@ import sys
 
 def main() -> int:
     """Run the command line; return its exit code."""
-    from rlprof.distributions import load
+    from rlprof.distributions import how_to_install, load
 
     try:
         return int(load("rlprof_cli", asked="cli").main())
     except ImportError as exc:
         if exc.name != "rlprof_cli":
             raise
-        print("rlprof: the commands are in rlprof-cli; pip install rlprof-cli", file=sys.stderr)
+        todo = how_to_install("rlprof-cli")
+        print(f"rlprof: the commands are in rlprof-cli; {todo}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # during the imports
         print("rlprof: interrupted", file=sys.stderr)

@@ -26,6 +26,24 @@ KNOWN: dict[tuple[str, str], str] = {
 """Kind and name → the distribution that offers it, to say what to install."""
 
 
+def how_to_install(dist: str) -> str:
+    """Return the command that installs *dist*: from the checkout that rlprof came from, if any."""
+    import json
+    from importlib import metadata
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        text = metadata.distribution("rlprof-core").read_text("direct_url.json")
+        origin = json.loads(text or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    if "dir_info" not in origin:
+        return f"pip install {dist}"
+    checkout = Path(unquote(urlsplit(origin["url"]).path)).parent
+    return f"pip install '{checkout}[{dist.partition('[')[0].removeprefix('rlprof-')}]'"
+
+
 def load(package: str, *, asked: str) -> ModuleType:
     """Import *package*; if it is missing, name the distribution that `rlprof.<asked>` needs."""
     try:
@@ -35,7 +53,7 @@ def load(package: str, *, asked: str) -> ModuleType:
             raise
         dist = exc.name.replace("_", "-")
         raise ImportError(
-            f"rlprof.{asked}: needs {dist}; pip install {dist}", name=exc.name
+            f"rlprof.{asked}: needs {dist}; {how_to_install(dist)}", name=exc.name
         ) from None
 
 
@@ -43,7 +61,7 @@ def why_missing(kind: str, name: str, installed: Mapping[str, Sequence[str]]) ->
     """Say that no plugin *name* is among the *installed* ones of its *kind*, and what to do."""
     there = f" (installed: {', '.join(installed[kind]) or 'none'})"
     if (kind, name) in KNOWN:
-        return f"{kind} {name!r} is not installed; pip install {KNOWN[kind, name]}{there}"
+        return f"{kind} {name!r} is not installed; {how_to_install(KNOWN[kind, name])}{there}"
     for other, names in installed.items():
         if name in names or (other, name) in KNOWN:
             is_meant = (kind, other) == ("tool", "engine")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import plugins
-from rlprof.distributions import KNOWN
+from rlprof.distributions import KNOWN, how_to_install
 from rlprof.errors import PluginError, shown
 from rlprof.rundir import known
 from rlprof.types import Artifact, Capture, Target, Window
@@ -66,7 +66,7 @@ def _plugin_of(capture: Capture) -> type[Any]:
         plugin: type[Any] = pkgutil.resolve_name(capture.plugin)
     except ModuleNotFoundError as exc:
         offered = KNOWN.get((capture.kind, capture.tool))
-        what = f"pip install {offered}" if offered else "install what brings it"
+        what = how_to_install(offered) if offered else "install what brings it"
         missing = f"{capture.tool} needs the module {exc.name}, which is not installed here"
         raise PluginError(f"{missing}; {what}") from exc
     except (AttributeError, ValueError) as exc:

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from rlprof.distributions import how_to_install
 from rlprof.errors import closest
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Parser(argparse.ArgumentParser):
             there = wrong[2].replace("'", "").split(", ")
             hint = closest(wrong[1], [*there, *_ELSEWHERE])
             if wrong[1] in _ELSEWHERE:
-                hint = f" is installed; pip install {_ELSEWHERE[wrong[1]]}"
+                hint = f" is installed; {how_to_install(_ELSEWHERE[wrong[1]])}"
             message = f"no command {wrong[1]!r}{hint}"
         super().error(f"{message}\n{page(self.prog.partition(' ')[2])}")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.config import check_config, merge_launches
+from rlprof.distributions import how_to_install
 from rlprof.errors import ConfigError
 from rlprof.rundir import as_json
 from rlprof_cli._advice import cautions, engine_words
@@ -204,6 +205,6 @@ def reader() -> Any:
     try:
         from rlprof_verl import files
     except ImportError:
-        words = "rlprof-verl reads configs of verl; pip install rlprof-verl"
+        words = f"rlprof-verl reads configs of verl; {how_to_install('rlprof-verl')}"
         raise ConfigError([words]) from None
     return files

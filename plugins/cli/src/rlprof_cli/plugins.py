@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
-from rlprof.distributions import KNOWN
+from rlprof.distributions import KNOWN, how_to_install
 from rlprof.errors import PluginError
 from rlprof.rundir import as_json
 from rlprof_cli.arguments import add_json
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"rlprof {plugins.core_version() or '(not installed)'}\n")
     if not rows:
         print("no plugins are installed; install what you use, for example:")
-        print("  pip install rlprof-torch rlprof-timeline")
+        print(f"  {how_to_install('rlprof-torch')}")
         return 0
     width = shutil.get_terminal_size((0, 0)).columns  # in a pipe, a row stays one line for grep
     print(table(("KIND", "NAME", "FROM", "FITS", "WHAT"), rows, width=width))

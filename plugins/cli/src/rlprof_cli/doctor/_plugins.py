@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from rlprof.distributions import how_to_install
 from rlprof.plugins import core_version
 from rlprof_cli.doctor._child import ask
 from rlprof_cli.doctor._finding import Finding, advised
@@ -44,7 +45,8 @@ def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Findin
                 yield from _capabilities(name, timeout_s)
     if names is None and all(offer.kind == "exporter" for offer in found):
         what = "no tool is installed, so nothing can be recorded"
-        yield Finding("BAD", "plugins", what, "pip install what you use, e.g. rlprof-torch")
+        todo = f"install what you use, for example: {how_to_install('rlprof-torch')}"
+        yield Finding("BAD", "plugins", what, todo)
 
 
 def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
