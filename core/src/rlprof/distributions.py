@@ -38,9 +38,9 @@ def how_to_install(dist: str) -> str:
         origin = json.loads(text or "{}")
     except (metadata.PackageNotFoundError, ValueError):
         origin = {}
-    if "dir_info" not in origin:
+    checkout = Path(unquote(urlsplit(origin.get("url", "")).path)).parent
+    if "dir_info" not in origin or not checkout.is_dir():
         return f"pip install {dist}"
-    checkout = Path(unquote(urlsplit(origin["url"]).path)).parent
     return f"pip install '{checkout}[{dist.partition('[')[0].removeprefix('rlprof-')}]'"
 
 
