@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_run import unbroken
-from rlprof_timeline._part import part_of
 from rlprof_timeline._source import Plan, Source, Trace, TraceGroup
 from rlprof_timeline._spans import Slice, of_captures, of_span, of_windows
 
@@ -57,7 +56,6 @@ def of_run(run: Run) -> Plan:
         {
             "run": run.run_id,
             "attempt": run.attempt,
-            **({} if run.selection.is_all else {"part": part_of(run.selection, run.opened_ns)}),
             "method": f"{_WALL}, less what the driver of the fleet measured" if measured else _WALL,
         },
         tuple(source for _, _, source in found),

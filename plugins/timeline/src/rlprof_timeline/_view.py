@@ -17,7 +17,6 @@ from urllib.parse import quote
 from rlprof.errors import RlprofError
 from rlprof_run import RUNS, youngest
 from rlprof_timeline._offline import HEADERS, viewer
-from rlprof_timeline._part import shown_part
 from rlprof_timeline._serve import LOOPBACK, FileServer
 from rlprof_timeline._subject import command, is_older, make, subject, unpacked
 
@@ -138,9 +137,6 @@ def _prepare(path: Path, file: Path) -> int:
         return 0
     if path.is_dir() and is_older(file, path):
         _print(f"{file}: the run has newer data; make it again: {command(path)}")
-    part = shown_part(file) if path.is_dir() else ""
-    if part:
-        _print(f"{file}: a part of the run: {part}; to show all of it: {command(path)}")
     return 0
 
 
