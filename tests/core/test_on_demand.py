@@ -290,8 +290,8 @@ def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
 def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
     """At once, where the plugin is installed here, and nothing is asked of the run that goes on."""
     wrong = {
-        "levle=1": "--set levle=1: unknown key; did you mean 'level'?",
-        "fake.level=high": "--set fake.level=high: expected a whole number, got 'high'",
+        "levle=1": "--set fake.levle: unknown key; did you mean 'level'?",
+        "fake.level=high": "--set fake.level: expected a whole number, got 'high'",
         "fkae.level=1": "; did you mean 'fake'?",
     }
     with rlprof.open(config(steps="none", slow_step={})) as prof:

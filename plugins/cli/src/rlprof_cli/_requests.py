@@ -39,7 +39,7 @@ def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[co
         faults += [_beside(role, config) for role in roles if inside[role] is not None]
     names = {role: _names(role, config, args.tool) for role in roles}
     within = {role: () if args.tool else inside[role] or () for role in roles}
-    settings = read_set(args.set, _all(names.values()), _all(within.values()), faults)
+    options = read_set(args.set, _all(names.values()), _all(within.values()), faults)
     if faults:
         raise ConfigError(faults, _COMMAND)
     found, first = [], control.new_id()
@@ -55,12 +55,12 @@ def requests(args: argparse.Namespace, recorded: Run, config: Config) -> list[co
             phases=None if args.phase is None else tuple(args.phase),
             mode=args.mode,
             tool=None if args.tool is None else tuple(args.tool),
-            options={tool: given for tool, given in settings.options.items() if tool in used},
+            options={tool: given for tool, given in options.items() if tool in used},
             by=control.asker(),
         ))  # fmt: skip
     for request in found:
         control.check(request, config)
-    faults = _unique(fault for one in found for fault in misfits(settings, one, config))
+    faults = _unique(fault for one in found for fault in misfits(options, one, config))
     if faults:
         raise ConfigError(faults, _COMMAND)
     return found
