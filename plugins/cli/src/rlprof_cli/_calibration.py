@@ -13,10 +13,9 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -57,13 +56,8 @@ def file_of(use: ToolUse) -> Path:
     return own_folder(Path(tempfile.gettempdir())) / "calibration" / f"{use.name}-{key}.json"
 
 
-@cache
 def _version(module: str) -> str:
-    """Return the version of *module*'s distribution.
-
-    The distribution must have the name of the package: a search through all distributions takes
-    0.1 s, or seconds under a profiler with stacks, and shows in its trace.
-    """
+    """Return the version of *module*'s distribution, or the time of a file that has none."""
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(module.partition(".")[0])
     file = getattr(sys.modules.get(module), "__file__", None)
@@ -88,33 +82,32 @@ def can_be_measured(use: ToolUse) -> bool:
 
 
 def begin(use: ToolUse) -> subprocess.Popen[bytes]:
-    """Start a process that measures *use*."""
+    """Start a process that measures *use*, and ends after a minute at the latest."""
     file = file_of(use)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     env = environment() | dict.fromkeys(("CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"), "")
     plugin = f"{use.plugin.__module__}:{use.plugin.__qualname__}"
     asked = json.dumps(dict(use.asked), default=str)
     argv = command("rlprof_cli.calibrate_process", plugin, asked, str(file))
-    quiet: Any = subprocess.DEVNULL
+    quiet = subprocess.DEVNULL
     return subprocess.Popen(argv, env=env, stdin=quiet, stdout=quiet, stderr=quiet)
 
 
-def measured(use: ToolUse, timeout_s: float = 70) -> Calibration | str:
+def measured(use: ToolUse) -> Calibration | str:
     """Measure *use* now and wait for it, or return why that is impossible."""
     if not can_be_measured(use):
         return "the tool brings no sample to measure it with"
     file = file_of(use)
-    process = None
-    try:
-        with uninterrupted():
-            process = None if file.exists() else begin(use)
-        if process is not None:
-            process.wait(timeout_s)
-    except BaseException:
-        if process is not None:
-            process.kill()
+    if not file.exists():
+        process = None
+        try:
+            with uninterrupted():
+                process = begin(use)
             process.wait()
-        raise
+        finally:
+            if process is not None:
+                process.kill()
+                process.wait()
     found = known(use)
     if found is not None:
         return found

@@ -56,7 +56,7 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
                 if cost.has_other_options:
                     reasons.append(f"{use.name} was recorded with other options there")
             rest = {name: took_s for name, took_s in windows.items() if name not in figures}
-            found = _once(use, cache) if rest else ""
+            found = _measured(use, cache) if rest else ""
             if isinstance(found, str):
                 reasons += [f"no estimate of {use.name}: {found}"] if found else []
                 continue
@@ -126,16 +126,12 @@ def _guessed(
     )  # fmt: skip
 
 
-def _once(use: ToolUse, cache: dict[str, Calibration | str]) -> Calibration | str:
+def _measured(use: ToolUse, cache: dict[str, Calibration | str]) -> Calibration | str:
     """Measure *use*, unless another role uses it with the same options."""
     key = f"{use.name} {use.asked}"
     if key not in cache:
-        cache[key] = _measured(use)
+        is_new = _calibration.can_be_measured(use) and _calibration.known(use) is None
+        if is_new and not is_quiet():
+            print(f"measuring {use.name} ...", file=sys.stderr, flush=True)
+        cache[key] = _calibration.measured(use)
     return cache[key]
-
-
-def _measured(use: ToolUse) -> Calibration | str:
-    is_new = _calibration.can_be_measured(use) and _calibration.known(use) is None
-    if is_new and not is_quiet():
-        print(f"measuring {use.name} ...", file=sys.stderr, flush=True)
-    return _calibration.measured(use)
