@@ -14,7 +14,6 @@ import textwrap
 import types
 import typing
 from collections.abc import Mapping
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -24,13 +23,13 @@ from rlprof.config import Config
 from rlprof.errors import PluginError, shown
 from rlprof.schedule import Steps
 from rlprof_cli.offers import offers
-from rlprof_cli.table import NARROWEST, plain, table
+from rlprof_cli.table import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WIDTH, _KEY, _DEFAULT = 100, 34, 16
-"""Columns of the table, and the most for a key and for a default."""
+_WIDTH = 100
+"""The most columns of the table."""
 _TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _PYTHON = re.compile(r"(?:(?<=[;.] )|^)(?:[Nn]one|True|False)(?=:)")
 _YAML = {"none": "null", "true": "true", "false": "false"}
@@ -72,9 +71,6 @@ def all_keys() -> tuple[list[Key], list[str]]:
 
 def keys_table(keys: list[Key]) -> str:
     """Lay out *keys* in 100 columns at most, with an empty line between mappings."""
-    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
-    widths = [min(_KEY, max(len(one.key) for one in keys)), _DEFAULT]
-    widths.append(max(NARROWEST, width - sum(widths) - 4))
     rows: list[tuple[str, ...]] = []
     mapping = ""
     for one in keys:
@@ -83,13 +79,9 @@ def keys_table(keys: list[Key]) -> str:
         is_plain = one.meaning and one.type in _TYPES.values() and one.default not in ("", "null")
         words = f"({one.type})" if one.type and not is_plain else ""  # else the default shows it
         meaning = " ".join(filter(None, (one.meaning, words)))
-        cells = [one.key, one.default or "required", meaning]
-        wrapped = [
-            textwrap.wrap(plain(cell, 1000), width, break_on_hyphens=False)
-            for cell, width in zip(cells, widths, strict=True)
-        ]
-        rows += zip_longest(*wrapped, fillvalue="")
-    return table(("KEY", "DEFAULT", "MEANING"), rows)
+        rows.append((one.key, one.default or "required", meaning))
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
+    return table(("KEY", "DEFAULT", "MEANING"), rows, width=width)
 
 
 def _keys_of(

@@ -17,7 +17,7 @@ _CODES = {
     "died": _RED, "unreadable": _RED, "running": _BLUE, "recording": _BLUE, "exporting": _BLUE,
 }  # fmt: skip
 """Colours for states: on a terminal, unless NO_COLOR is set."""
-NARROWEST = 20
+_NARROWEST = 20
 """Columns that a wrapped cell has even in a terminal that is too narrow."""
 
 
@@ -42,10 +42,11 @@ def table(
 
     With a *width*, the last column is wrapped to fit into it.
     """
-    lines = [list(head), *([plain(cell) for cell in row] for row in rows)]
+    longest = 1000 if width else 160
+    lines = [list(head), *([plain(cell, longest) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     if width:
-        widths[-1] = max(NARROWEST, width - sum(widths[:-1]) - 2 * len(widths[:-1]))
+        widths[-1] = max(_NARROWEST, width - sum(widths[:-1]) - 2 * len(widths[:-1]))
         lines = [line for row in lines for line in _wrapped(row, widths[-1])]
     laid = []
     for line in lines:
