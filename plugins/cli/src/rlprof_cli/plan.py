@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from heapq import merge
-from itertools import groupby, product
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import check_config, load_config
@@ -21,7 +19,7 @@ from rlprof_run import read
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rlprof.config import Config, ToolUse
 
@@ -123,20 +121,10 @@ def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:
     return f"step_{int(rows[0][0]):06d}/{part}/" + " or ".join(kinds)
 
 
-def _among(chosen: Steps, shown: Sequence[range]) -> Iterator[int]:
-    """Give the steps of *chosen* that are in *shown*, in order."""
-    parts = []
-    for every, part in product(chosen.ranges, shown):
-        skipped = max(0, -(-(part.start - every.start) // every.step))
-        start = every.start + skipped * every.step
-        parts.append(range(start, min(every.stop, part.stop), every.step))
-    return (step for step, _ in groupby(merge(*parts)))
-
-
 def _rows(config: Config, shown: Sequence[range]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     tools: dict[str, str] = {}
-    for step in _among(config.steps, shown):
+    for step in (one for part in shown for one in part if one in config.steps):
         if len(rows) >= _MOST:
             rows.append(("...", "", "", "", "and more; narrow --steps"))
             break
