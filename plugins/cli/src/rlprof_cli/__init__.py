@@ -78,16 +78,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `rlprof ls RUN | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except RlprofError as exc:
+    except (RlprofError, OSError) as exc:
         if is_verbose:
             traceback.print_exc()
+        what = _refused(exc) if isinstance(exc, OSError) else exc
         where = (isinstance(exc, ConfigError) and exc.page) or page(command)
-        print(f"rlprof: {exc}\n{where}", file=sys.stderr)
-        return 1
-    except OSError as exc:
-        if is_verbose:
-            traceback.print_exc()
-        print(f"rlprof: {_refused(exc)}\n{page(command)}", file=sys.stderr)
+        print(f"rlprof: {what}\n{where}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:  # whoever started children has ended them on the way here
         print("rlprof: interrupted", file=sys.stderr)
@@ -105,14 +101,6 @@ def _mind(args: argparse.Namespace) -> bool:
     return False
 
 
-class _Version(argparse.Action):
-    """Prints the version; it is looked up only then."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"rlprof {core_version() or '(not installed)'}")
-        parser.exit()
-
-
 def command_line(argv: Sequence[str] = ()) -> Parser:
     """Make the parser of all commands; *argv* decides which exporters add their arguments."""
     parser = Parser(
@@ -121,7 +109,10 @@ def command_line(argv: Sequence[str] = ()) -> Parser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    version = f"rlprof {core_version() or '(not installed)'}"
+    parser.add_argument(
+        "--version", action="version", version=version, help="show the version and exit"
+    )
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     for command in COMMANDS:
         if command is export:

@@ -21,14 +21,6 @@ DEFAULT = "timeline"
 """The exporter, if none is named."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Raises, where other parsers print and exit."""
-
-    def error(self, message: str) -> Any:
-        """Raise *message*."""
-        raise argparse.ArgumentError(None, message)
-
-
 @attrs.frozen(eq=False)
 class Declared:
     """The arguments of one exporter."""
@@ -72,7 +64,7 @@ def whose(left: Sequence[str], args: argparse.Namespace) -> str:
 
 def _asked(words: Sequence[str]) -> tuple[list[str], bool]:
     """Return the exporters that `--to` names, and whether help is wanted."""
-    parser = _Parser(add_help=False)
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     parser.add_argument("--to", default=DEFAULT)
     parser.add_argument("-h", "--help", action="store_true")
     try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlprof.errors import PluginError, one_line
+from rlprof.errors import PluginError, raised
 from rlprof_cli.offers import commands
 
 if TYPE_CHECKING:
@@ -30,13 +31,11 @@ def add_offered(subparsers: Any, own: Collection[str]) -> None:
         try:
             _add(subparsers, name, entries)
         except (Exception, SystemExit) as exc:  # a stranger's code
-            why = (
-                str(exc) if isinstance(exc, PluginError) else _does_not_load(name, entries[0], exc)
-            )
+            why = _does_not_load(name, entries[0], exc)
             if name not in subparsers.choices:
                 stub = subparsers.add_parser(name, help="does not load")
                 stub.add_argument("rest", nargs=argparse.REMAINDER)
-            subparsers.choices[name].set_defaults(run=_Refusal(why))
+            subparsers.choices[name].set_defaults(run=partial(_refuse, why))
 
 
 def _add(subparsers: Any, name: str, entries: Sequence[Any]) -> None:
@@ -48,20 +47,16 @@ def _add(subparsers: Any, name: str, entries: Sequence[Any]) -> None:
         raise PluginError(f"command {name!r} ({_distribution(entries[0])}) adds no {name!r}")
 
 
-class _Refusal:
-    """Stands for a command that cannot run."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def __call__(self, _: argparse.Namespace) -> int:
-        raise PluginError(self._why)
+def _refuse(why: str, _: argparse.Namespace) -> int:
+    """Stand for a command that cannot run."""
+    raise PluginError(why)
 
 
 def _does_not_load(name: str, entry: Any, exc: BaseException) -> str:
+    if isinstance(exc, PluginError):
+        return str(exc)
     who = _distribution(entry)
-    reason = one_line(f"{type(exc).__name__}: {exc}", longest=500)
-    return f"command {name!r} ({who}) does not load: {reason}; repair or uninstall {who}"
+    return f"command {name!r} ({who}) does not load: {raised(exc)}; repair or uninstall {who}"
 
 
 def _distribution(entry: Any) -> str:

@@ -117,11 +117,7 @@ def _files(rendered: Any) -> list[Path]:
 
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
     """Return the hook of an instance of *plugin*, or print why there is none and return None."""
-    try:
-        hooks = plugins.hooks(plugin())
-    except Exception as exc:  # code of a plugin; it could be created a moment ago
-        print(f"rlprof: {name}: {type(exc).__name__}: {exc}", file=sys.stderr)
-        return None
+    hooks = plugins.hooks(plugin())
     if verb in hooks:
         return getattr(hooks, verb)
     print(f"rlprof: {name}: {_CANNOT[verb]}", file=sys.stderr)
