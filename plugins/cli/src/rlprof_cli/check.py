@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from rlprof_cli._of_verl import is_of_verl
 from rlprof_cli.arguments import add_json
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
     from rlprof.config import Config, ToolUse
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 40
 """Characters of an engine argument's value that are shown."""
-
-
-class _Keys(argparse.Action):
-    """Turns on the list of keys, for which no file is needed."""
-
-    def __init__(self, *args: Any, file: argparse.Action, **values: Any) -> None:
-        super().__init__(*args, **values)
-        self._file = file
-
-    def __call__(self, _: object, namespace: argparse.Namespace, *__: object) -> None:
-        namespace.keys, self._file.required = True, False
 
 
 def add(subparsers: Any) -> None:
@@ -48,7 +37,7 @@ def add(subparsers: Any) -> None:
         "plugins. It records nothing and imports nothing heavy. Exit code 0: a run can start with "
         "FILE.",
     )
-    file = parser.add_argument("file", metavar="FILE", help="a YAML file, of rlprof or of verl")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a YAML file, of rlprof or of verl")
     parser.add_argument(
         "overrides",
         nargs="*",
@@ -68,10 +57,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--keys",
-        action=_Keys,
-        nargs=0,
-        default=False,
-        file=file,
+        action="store_true",
         help="instead of checking FILE, print every key of a config and every option of the "
         "installed plugins, with its default and its meaning",
     )
@@ -83,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what was understood, or raise ConfigError."""
     if args.keys:
         return _print_keys(as_data=args.json)
+    if args.file is None:
+        args.parsers["check"].error("the following arguments are required: FILE")
     if args.json:
         found = _values(args)
         print(as_json(found, indent=2))
