@@ -24,7 +24,7 @@ def test_a_folder_that_can_be_written_is_well_and_left_as_it_was(tmp_path):
     assert {one.level for one in found} == {"ok"}
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
     assert full.level == "warn"
-    assert "are free, of 1000000.0 GB that may be needed; make room, or set" in str(full)
+    assert "are free, of 1000000 GB that may be needed; make room, or set" in str(full)
 
 
 @pytest.mark.slow

@@ -28,23 +28,25 @@ _MANY_HOSTS = "for a run on several hosts, start chrony or ntpd on each (outside
 
 def look_at_clocks(before: Clock, after: Clock, kernel: int) -> list[Finding]:
     """Judge the clocks by two readings and by the *kernel*'s status bits."""
-    wrong = [*_date(after), *_steps(before, after), *_reading(after)]
+    wrong = []
+    seconds = after.realtime_ns // 10**9
+    if not _EARLIEST <= seconds < _LATEST:
+        what = f"the wall clock says {time.strftime('%Y-%m-%d', time.gmtime(seconds))}"
+        wrong.append(Finding("BAD", "clocks", what, "set it; runs and hosts are ordered by it"))
+    wrong += _steps(before, after)
+    if after.bound_ns > _WIDE_NS:
+        what = f"reading both takes {after.bound_ns / 1000:.0f} us"
+        advice = "expect that error in every time; look for an emulated or overloaded machine"
+        wrong.append(Finding("warn", "clocks", what, advice))
     source = _source()
     if source in _SLOW_SOURCES:
         what = f"is {source}: every reading takes microseconds, so spans cost more"
         advice = "let the kernel use tsc (see /sys/devices/system/clocksource)"
         wrong.append(Finding("warn", "clock source", what, advice))
-    wrong += _ntp(kernel)
+    if kernel & _UNSYNCHRONISED:
+        what = "the kernel reports the wall clock as unsynchronised"
+        wrong.append(Finding("warn", "clocks", what, _MANY_HOSTS))
     return unless_wrong("clocks", f"steady and synchronised ({source or 'source unknown'})", wrong)
-
-
-def _date(now: Clock) -> list[Finding]:
-    seconds = now.realtime_ns // 10**9
-    if _EARLIEST <= seconds < _LATEST:
-        return []
-    date = time.strftime("%Y-%m-%d", time.gmtime(seconds))
-    what = f"the wall clock says {date}"
-    return [Finding("BAD", "clocks", what, "set it; runs and hosts are ordered by it")]
 
 
 def _steps(before: Clock, after: Clock) -> list[Finding]:
@@ -60,28 +62,10 @@ def _steps(before: Clock, after: Clock) -> list[Finding]:
     return [Finding("warn", "clocks", what, "let NTP settle before a run over several hosts")]
 
 
-def _reading(now: Clock) -> list[Finding]:
-    if now.bound_ns <= _WIDE_NS:
-        return []
-    what = f"reading both takes {now.bound_ns / 1000:.0f} us"
-    advice = "expect that error in every time; look for an emulated or overloaded machine"
-    return [Finding("warn", "clocks", what, advice)]
-
-
-def _ntp(status: int) -> list[Finding]:
-    if not status & _UNSYNCHRONISED:
-        return []
-    what = "the kernel reports the wall clock as unsynchronised"
-    return [Finding("warn", "clocks", what, _MANY_HOSTS)]
-
-
 def kernel_status() -> int:
     """Read the status bits of the kernel, changing nothing; 0 if it has none (gVisor)."""
-    call = getattr(ctypes.CDLL(None), "adjtimex", None)
-    if call is None or ctypes.sizeof(ctypes.c_long) != 8:
-        return 0
     timex = ctypes.create_string_buffer(512)  # modes 0: read only; the struct has 208 bytes
-    if call(timex) < 0:
+    if ctypes.CDLL(None).adjtimex(timex) < 0:
         return 0
     (status,) = struct.unpack_from("=40xi", timex.raw)  # after modes and four longs
     return int(status)

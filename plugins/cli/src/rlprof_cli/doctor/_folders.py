@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlprof_cli.doctor._finding import Finding, unless_wrong
+from rlprof_cli.table import size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,21 +66,18 @@ def look_at_scratch(path: str | None) -> list[Finding]:
         what = f"no folder for temporary files can be written: {exc.strerror or exc}"
         return [Finding("BAD", "TMPDIR", what, "make room, or set TMPDIR to a local disk")]
     where = f"scratch_dir {folder}"
-    wrong = _tried(where, folder) + _others(where, folder)
+    try:
+        with _trial(folder) as trial:
+            wrong = _full(where, trial, _SCRATCH_ROOM)
+    except OSError as exc:
+        advice = "make room, or set scratch_dir (or TMPDIR) to a local disk you may write to"
+        wrong = [_refused(where, exc, advice)]
+    wrong += _others(where, folder)
     kind = _kind_of(folder)
     if kind in _NETWORK:
         what = f"is on a network file system ({kind}), so a step waits when the file system does"
         wrong.append(Finding("warn", where, what, "set scratch_dir to a local disk"))
     return unless_wrong(where, f"can be written ({_free(folder)}, {kind or 'unknown'})", wrong)
-
-
-def _tried(where: str, folder: Path) -> list[Finding]:
-    try:
-        with _trial(folder) as trial:
-            return _full(where, trial, _SCRATCH_ROOM)
-    except OSError as exc:
-        advice = "make room, or set scratch_dir (or TMPDIR) to a local disk you may write to"
-        return [_refused(where, exc, advice)]
 
 
 @contextmanager
@@ -126,7 +124,7 @@ def _full(where: str, folder: Path, room: int) -> list[Finding]:
     stat = os.statvfs(folder)
     free = stat.f_bavail * stat.f_frsize
     if free < room:
-        what = f"{_size(free)} are free, of {_size(room)} that may be needed"
+        what = f"{size(free)} are free, of {size(room)} that may be needed"
         return [Finding("warn", where, what, "make room, or set limits.bytes lower")]
     return []
 
@@ -166,33 +164,21 @@ def _others(where: str, folder: Path) -> list[Finding]:
     return [Finding("BAD", where, what, "remove it, or name another scratch_dir")]
 
 
-def kind_in(mountinfo: str, folder: str) -> str:
-    """Read the kind of file system of *folder* from the text of `/proc/self/mountinfo`."""
-    best, kind = "", ""
-    for line in mountinfo.splitlines():
-        left, _, right = line.partition(" - ")
-        fields = left.split()
-        if len(fields) < 5 or not right:
-            continue
-        point = fields[4].replace("\\040", " ")
-        inside = folder == point or folder.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):  # a later mount hides an earlier one
-            best, kind = point, right.split()[0]
-    return kind
-
-
 def _kind_of(folder: Path) -> str:
+    """Return the kind of the file system of *folder*; empty if the system does not say."""
     try:
-        return kind_in(Path("/proc/self/mountinfo").read_text(), str(folder.resolve()))
+        mounts = Path("/proc/self/mounts").read_text().splitlines()
     except OSError:
         return ""
+    kinds = {}  # a later mount hides an earlier one
+    for line in mounts:
+        _, point, kind, *_ = line.split(" ")
+        kinds[Path(point.replace("\\040", " "))] = kind
+    home = folder.resolve()
+    return next((kinds[one] for one in (home, *home.parents) if one in kinds), "")
 
 
 def _free(folder: Path) -> str:
     there = next(path for path in (folder, *folder.parents) if path.exists())
     stat = os.statvfs(there)
-    return f"{_size(stat.f_bavail * stat.f_frsize)} free"
-
-
-def _size(number: int) -> str:
-    return f"{number / 1e9:.1f} GB" if number >= 10**9 else f"{number / 1e6:.1f} MB"
+    return f"{size(stat.f_bavail * stat.f_frsize)} free"
