@@ -6,12 +6,11 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
-from rlprof.errors import PluginError, RlprofError, shown
+from rlprof.errors import RlprofError
 from rlprof_cli._declared import DEFAULT, declared
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         began = time.monotonic()
         try:
             with ended_tidily():
-                written = _files(hook(**given, out=out, options=options.get(name, {})))
+                written = list(hook(**given, out=out, options=options.get(name, {})) or ())
         except Exception as exc:  # code of a plugin; the exporters after it still run
             print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
             failed = True
@@ -104,15 +103,6 @@ def run(args: argparse.Namespace) -> int:
         print(page("export"), file=sys.stderr)
         return 1
     return 0
-
-
-def _files(rendered: Any) -> list[Path]:
-    """Return the files that an exporter says it wrote."""
-    files = [] if rendered is None else rendered
-    listed = isinstance(files, Iterable) and not isinstance(files, (str, os.PathLike))
-    if not listed or not all(isinstance(one, (str, os.PathLike)) for one in files):
-        raise PluginError(f"render must return a list of the files it wrote, got {shown(rendered)}")
-    return [Path(one) for one in files]
 
 
 def _hook(verb: str, name: str, plugin: type[Any]) -> Any:
