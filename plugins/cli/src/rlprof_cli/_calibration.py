@@ -38,14 +38,6 @@ class Calibration:
     stop_per_s: float
     """Seconds the step waits when the window closes."""
 
-    def of(self, seconds: float) -> dict[str, float]:
-        """Estimate a window of work that takes *seconds* without recording."""
-        return {
-            "bytes": round(self.bytes_per_s * seconds),
-            "slowdown": round(self.slowdown, 2),
-            "stop_s": round(self.stop_per_s * seconds, 3),
-        }
-
 
 def file_of(use: ToolUse) -> Path:
     """Name the file that keeps the estimate of *use*."""
@@ -68,8 +60,6 @@ def _version(module: str) -> str:
 
 def known(use: ToolUse) -> Calibration | None:
     """Return the kept estimate of *use* on this host, if there is one."""
-    if not can_be_measured(use):
-        return None
     try:
         return Calibration(**json.loads(file_of(use).read_bytes()))
     except (OSError, ValueError, TypeError):  # not yet, or it could not be

@@ -119,10 +119,9 @@ def _seen(role: str, use: ToolUse, name: str, took_s: float, cost: Figures) -> t
 def _guessed(
     role: str, use: ToolUse, name: str, took_s: float, cost: Calibration
 ) -> tuple[str, ...]:
-    guess = cost.of(took_s)
     return (
-        role, use.name, name, seconds(took_s), f"{guess['slowdown']:.1f} x",
-        size(round(guess["bytes"])), seconds(guess["stop_s"]),
+        role, use.name, name, seconds(took_s), f"{cost.slowdown:.1f} x",
+        size(round(cost.bytes_per_s * took_s)), seconds(cost.stop_per_s * took_s),
     )  # fmt: skip
 
 
