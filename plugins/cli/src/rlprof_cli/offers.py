@@ -19,11 +19,8 @@ COMMANDS = "rlprof.commands"
 """The entry-point group of commands; the entry's name is the command, its object a module with
 `add(subparsers)`, as those in `rlprof_cli` are."""
 
-_CORE = ("rlprof-core", "rlprof")
-"""A plugin may require one of these: core, or the product, whose version is the same."""
-
-_EXTRA = re.compile(r";.*\bextra==")
-"""Marks a requirement of an extra of the distribution, such as its tests."""
+_CORE = re.compile(r"rlprof(-core)?(?![\w.-])(?!.*;.*\bextra\b)", re.IGNORECASE)
+"""A plugin may require core, or the product, whose version is the same; extras do not count."""
 
 
 @attrs.frozen
@@ -86,15 +83,8 @@ def _installed(kind: plugins.Kind) -> Iterator[Offer]:
             yield Offer(kind, entry.name, "?", "?", "", entry)
             continue
         needs = [need.replace(" ", "") for need in dist.requires or ()]
-        core = next(
-            (need for need in needs if _dist_of(need) in _CORE and not _EXTRA.search(need)), ""
-        )
+        core = next(filter(_CORE.match, needs), "")
         head = dist.metadata
         name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
         version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
         yield Offer(kind, entry.name, name, version, core, entry)
-
-
-def _dist_of(requirement: str) -> str:
-    end = next((i for i, c in enumerate(requirement) if c in "<>=!~;[@("), len(requirement))
-    return requirement[:end].lower()
