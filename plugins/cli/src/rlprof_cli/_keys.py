@@ -109,15 +109,7 @@ def _hints(cls: type[Any]) -> dict[str, Any]:
     """Resolve the types of the fields; where that fails, return the text of the annotations."""
     try:
         found = typing.get_type_hints(cls)
-    except (
-        NameError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ImportError,
-        SyntaxError,
-    ):
+    except (NameError, AttributeError, TypeError, SyntaxError):
         found = {}
     return {one.name: found.get(one.name, one.type) for one in attrs.fields(cls)}
 

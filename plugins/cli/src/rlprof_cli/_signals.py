@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SIGNALS = ("SIGTERM", "SIGHUP")
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -20,9 +20,8 @@ def ended_tidily() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     # A signal that is ignored, as under nohup, stays ignored.
-    ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    ours = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
         signal.signal(number, _end)
     try:
