@@ -6,9 +6,8 @@ Only the exporters that `--to` names are loaded; `--help` loads all installed on
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from rlprof import plugins
 from rlprof.errors import PluginError
@@ -21,38 +20,27 @@ DEFAULT = "timeline"
 """The exporter, if none is named."""
 
 
-@attrs.frozen(eq=False)
-class Declared:
-    """The arguments of one exporter."""
-
-    name: str
-    parser: argparse.ArgumentParser | None = None
-    """A parent of the parser of the command."""
-    flags: frozenset[str] = frozenset()
-    names: frozenset[str] = frozenset()
-    """The names of its arguments after parsing."""
-
-    def given(self, args: argparse.Namespace) -> dict[str, Any]:
-        """Return the given arguments."""
-        return {name: getattr(args, name) for name in sorted(self.names) if hasattr(args, name)}
-
-
-def declared(argv: Sequence[str]) -> list[Declared]:
-    """Ask the exporters that *argv* names."""
+def declared(argv: Sequence[str]) -> dict[str, argparse.ArgumentParser]:
+    """Ask the exporters that *argv* names; return a parser of the arguments of each."""
     place = next((n for n, word in enumerate(argv) if not word.startswith("-")), None)
     if place is None or argv[place] != "export":
-        return []
+        return {}
     names, wants_all = _asked(argv[place + 1 :])
-    return [_ask(name) for name in dict.fromkeys([*names, *(_installed() if wants_all else ())])]
+    return {name: _ask(name) for name in [*names, *(_installed() if wants_all else ())]}
+
+
+def own_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of *parser*, by name."""
+    names = [action.dest for action in parser._actions]  # noqa: SLF001 -- there is no public list
+    return {name: getattr(args, name) for name in names if hasattr(args, name)}
 
 
 def whose(left: Sequence[str], args: argparse.Namespace) -> str:
     """Name the exporter that declares one of the unknown arguments; empty: there is none."""
-    for one in args.declared:
-        plugins.load("exporter", one.name)
-    chosen = {one.name for one in args.declared}
+    for name in args.declared:
+        plugins.load("exporter", name)
     for name in _installed():
-        flags = () if name in chosen else _ask(name).flags
+        flags = () if name in args.declared else _ask(name)._option_string_actions  # noqa: SLF001
         for flag in (word.partition("=")[0] for word in left):
             if flag in flags:
                 return (
@@ -78,16 +66,11 @@ def _installed() -> Iterator[str]:
     return (offer.name for offer in offers() if offer.kind == "exporter")
 
 
-def _ask(name: str) -> Declared:
+def _ask(name: str) -> argparse.ArgumentParser:
     """Let the exporter *name* declare its arguments; a broken one declares none here."""
-    try:
-        arguments = getattr(plugins.load("exporter", name), "arguments", None)
-    except PluginError:  # reported when it is used
-        return Declared(name)
-    if arguments is None:
-        return Declared(name)
     parser = argparse.ArgumentParser(add_help=False)
-    arguments(parser.add_argument_group(name))
-    actions = parser._actions  # noqa: SLF001 -- argparse has no public list
-    flags = frozenset(flag for action in actions for flag in action.option_strings)
-    return Declared(name, parser, flags, frozenset(action.dest for action in actions))
+    with suppress(PluginError):  # reported when it is used
+        arguments = getattr(plugins.load("exporter", name), "arguments", None)
+        if arguments is not None:
+            arguments(parser.add_argument_group(name))
+    return parser

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import RlprofError
-from rlprof_cli._declared import DEFAULT, declared
+from rlprof_cli._declared import DEFAULT, declared, own_of
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
 from rlprof_cli._part import add_part, folder_of, part_of, typed
@@ -42,7 +42,7 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
         "of it gets a folder of its own there, such as RUN/exports/step-3. `rlprof plugins` lists "
         "the installed exporters. RUN may also be a trace file of another profiler, or a folder of "
         "them, if the exporter can read these.",
-        parents=[one.parser for one in exporters if one.parser is not None],
+        parents=[*exporters.values()],
     )
     _own(parser)
     parser.set_defaults(run=run, declared=exporters)
@@ -61,7 +61,7 @@ def _own(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the exporters one by one; print what they wrote."""
     chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
-    options = {one.name: one.given(args) for one in args.declared}
+    options = {name: own_of(parser, args) for name, parser in args.declared.items()}
     path, out = youngest(args.path), Path(args.out) if args.out else None
     files = loose_files(path, out)
     given: dict[str, Any]
