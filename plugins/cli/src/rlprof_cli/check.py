@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rlprof.config import Config, ToolUse
     from rlprof.types import Launch
 
+    Tools = Mapping[str, Sequence[ToolUse]]
+
 _LONGEST = 40
 """Characters of an engine argument's value that are shown."""
 
@@ -71,19 +73,42 @@ def run(args: argparse.Namespace) -> int:
         return _print_keys(as_data=args.json)
     if args.file is None:
         args.parsers["check"].error("the following arguments are required: FILE")
+    try:
+        converted, (config, tools), missing = _read(args)
+    except ConfigError as exc:
+        if not args.json:
+            raise
+        print(as_json({"file": args.file, "faults": list(exc.faults)}, indent=2))
+        return 1
     if args.json:
-        found = _values(args)
-        print(as_json(found, indent=2))
-        return 1 if found["faults"] else 0
-    if is_verl(args):
-        return _of_verl(args)
-    config, tools = check_config(args.file, roles=args.role)
-    if not config.enabled:
+        print(as_json(_values(args.file, config, tools, missing), indent=2))
+    elif args.convert:
+        import yaml
+
+        print(yaml.safe_dump(converted.config, sort_keys=False), end="")
+    elif converted:
+        _print_overrides(args, config, missing)
+        _print_roles(args, config, tools)
+        for words in converted.notes:
+            print(f"  {words}")
+    elif not config.enabled:
         print(f"{args.file}: fine, and off (enabled: false)")
-        return 0
-    print(f"{args.file}: fine")
-    _print_roles(args, config, tools)
+    else:
+        print(f"{args.file}: fine")
+        _print_roles(args, config, tools)
     return 0
+
+
+def _read(args: argparse.Namespace) -> tuple[Any, tuple[Config, Tools], list[str]]:
+    """Read and check the file; also return what a config of verl becomes, and what it lacks."""
+    if not _is_verl(args):
+        return None, check_config(args.file, roles=args.role), []
+    try:
+        from rlprof_verl import files
+    except ImportError:
+        words = f"rlprof-verl reads configs of verl; {how_to_install('rlprof-verl')}"
+        raise ConfigError([words]) from None
+    return files.converted(args.file, args.overrides)
 
 
 def _print_keys(*, as_data: bool) -> int:
@@ -96,34 +121,22 @@ def _print_keys(*, as_data: bool) -> int:
     return 0
 
 
-def _of_verl(args: argparse.Namespace) -> int:
-    """Print which lines a config of verl lacks, and what rlprof records with them."""
-    found, (config, tools), missing = reader().converted(args.file, args.overrides)
-    if args.convert:
-        import yaml
-
-        print(yaml.safe_dump(found.config, sort_keys=False), end="")
-        return 0
+def _print_overrides(args: argparse.Namespace, config: Config, missing: list[str]) -> None:
+    """Print which lines a config of verl lacks, and when rlprof records with them."""
     print(f"{args.file}: fine, a config of verl")
     if missing:
         print("  rlprof records it with these overrides:")
         print(*(f"    {line}" for line in missing), sep="\n")
     print(f"  steps: {config.steps.as_data()}, {config.mode}, into {config.run_dir}")
-    _print_roles(args, config, tools)
-    for words in found.notes:
-        print(f"  {words}")
-    return 0
 
 
-def _print_roles(
-    args: argparse.Namespace, config: Config, tools: Mapping[str, Sequence[ToolUse]]
-) -> None:
+def _print_roles(args: argparse.Namespace, config: Config, tools: Tools) -> None:
     """Print what records each role, and what to know before the run."""
     for role, uses in tools.items():
         names = [use.name if use.kind == "tool" else engine_words(use) for use in uses]
         # verl's servers get what they need from rlprof-verl
         needs = (
-            [] if is_verl(args) else _needs(merge_launches({use.name: use.launch for use in uses}))
+            [] if _is_verl(args) else _needs(merge_launches({use.name: use.launch for use in uses}))
         )
         who = "the engine" if any(use.kind == "engine" for use in uses) else "its processes"
         start = f"; start {who} with {', '.join(needs)}" if needs else ""
@@ -141,18 +154,10 @@ def _print_roles(
         print("  steps: none; nothing is recorded until it is asked for")
 
 
-def _values(args: argparse.Namespace) -> dict[str, Any]:
+def _values(file: str, config: Config, tools: Tools, missing: list[str]) -> dict[str, Any]:
     """Return the same as plain data."""
-    try:
-        if is_verl(args):
-            _, (config, tools), missing = reader().converted(args.file, args.overrides)
-        else:
-            missing = []
-            config, tools = check_config(args.file, roles=args.role)
-    except ConfigError as exc:
-        return {"file": args.file, "faults": list(exc.faults)}
     return {
-        "file": args.file,
+        "file": file,
         "enabled": config.enabled,
         **({"overrides": missing} if missing else {}),
         "roles": {role: [use.name for use in uses] for role, uses in tools.items()},
@@ -183,16 +188,6 @@ def _arguments(arguments: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value!r}" for name, value in found]
 
 
-def is_verl(args: argparse.Namespace) -> bool:
+def _is_verl(args: argparse.Namespace) -> bool:
     """Whether the file is a config of verl, or was given with options for such a config."""
     return bool(args.overrides or args.convert or is_of_verl(args.file))
-
-
-def reader() -> Any:
-    """Return the module that reads such a config."""
-    try:
-        from rlprof_verl import files
-    except ImportError:
-        words = f"rlprof-verl reads configs of verl; {how_to_install('rlprof-verl')}"
-        raise ConfigError([words]) from None
-    return files
