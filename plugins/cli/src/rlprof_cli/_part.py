@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlprof.types import safe_name
 from rlprof_cli.arguments import moment, names, steps
@@ -67,18 +67,15 @@ def part_of(args: argparse.Namespace, opened_ns: int) -> Selection:
     )
 
 
-def typed(args: argparse.Namespace) -> list[str]:
-    """Name the options that were given."""
-    return [_flag(name) for name in _OPTIONS if getattr(args, name) is not None]
+def typed(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given, as they were typed, with their values."""
+    values = {_flag(name): getattr(args, name) for name in _OPTIONS}
+    return {flag: value for flag, value in values.items() if value is not None}
 
 
 def folder_of(args: argparse.Namespace) -> str:
     """Name a folder after the part that was asked for: `step-3`; the whole run has none."""
-    said = [
-        f"{_flag(name)[2:]}-{_text(getattr(args, name))}"
-        for name in _OPTIONS
-        if getattr(args, name) is not None
-    ]
+    said = [f"{flag[2:]}-{_text(value)}" for flag, value in typed(args).items()]
     return safe_name("_".join(said)) if said else ""
 
 
