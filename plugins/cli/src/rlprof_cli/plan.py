@@ -123,14 +123,12 @@ def _folders(config: Config, rows: list[tuple[str, ...]]) -> str:
 
 def _rows(config: Config, shown: Sequence[range]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    tools: dict[str, str] = {}
+    tools = {name: _tools(config, name) for name in config.roles}
     for step in (one for part in shown for one in part if one in config.steps):
         if len(rows) >= _MOST:
             rows.append(("...", "", "", "", "and more; narrow --steps"))
             break
         for name, role in config.roles.items():
-            if name not in tools:
-                tools[name] = _tools(config, name)
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
             windows = _windows(config, name, step)
             if windows:
