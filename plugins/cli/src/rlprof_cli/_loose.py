@@ -25,8 +25,7 @@ def loose_files(path: Path, out: Path | None) -> list[Path]:
         return []
     if not path.is_dir():
         return [path] if path.is_file() and path.name != "run.json" else []
-    own = None if out is None else out.resolve()
-    found = sorted(_below(path, None if own == path.resolve() else own, _DEEPEST))
+    found = sorted(_below(path, None if out is None else out.resolve(), _DEEPEST))
     if not found:
         raise RlprofError(
             f"{path}: no run.json here, and no file that ends in {', '.join(_SUFFIXES)}; name a "
