@@ -13,7 +13,7 @@ from rlprof.config import Limits
 from rlprof.testing import EngineTests, ToolTests
 from rlprof.types import Recording
 from rlprof_cli import command_line, contract
-from rlprof_cli.offers import COMMANDS, commands
+from rlprof_cli.offers import COMMANDS
 from rlprof_run import CaptureResult, Process, Run, Span
 from tests.docs.pages import PAGES, ROOT, section, sections
 from tests.waiting import python
@@ -72,7 +72,7 @@ PARSERS = command_line().parse_args([]).parsers
 def test_every_installed_command_has_a_section_with_all_its_arguments():
     """Ours, and those that others offer; each argument with its help; docs/commands.md has all."""
     assert set(sections(REFERENCE_OF_COMMANDS)) == {f"`rlprof {name}`" for name in PARSERS}
-    assert {entry.name for entry in commands()} <= set(PARSERS)
+    assert {entry.name for entry in plugins.entries(COMMANDS)} <= set(PARSERS)
     assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
     for name, parser in PARSERS.items():
         actions = [one for one in parser._actions if one.dest not in REFERENCE.SHARED]

@@ -6,8 +6,9 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlprof import plugins
 from rlprof.errors import PluginError, raised
-from rlprof_cli.offers import commands
+from rlprof_cli.offers import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -24,7 +25,7 @@ def wanted(argv: Sequence[str], own: Collection[str]) -> bool:
 def add_offered(subparsers: Any, own: Collection[str]) -> None:
     """Let each command describe itself; a broken one says why when it is called."""
     offered: dict[str, list[Any]] = {}
-    for entry in commands():
+    for entry in plugins.entries(COMMANDS):
         if entry.name not in own:
             offered.setdefault(entry.name, []).append(entry)
     for name, entries in sorted(offered.items()):

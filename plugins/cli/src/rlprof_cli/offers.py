@@ -52,11 +52,6 @@ def offers() -> list[Offer]:
     return found
 
 
-def commands() -> list[metadata.EntryPoint]:
-    """List the installed commands, without importing them."""
-    return plugins.entries(COMMANDS)
-
-
 def drives(name: str) -> bool:
     """Whether tools of its role record inside the engine *name*; False if it is not installed."""
     try:
