@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import attrs
 
 from rlprof.rundir import as_json
 from rlprof_cli.arguments import add_json, duration
 from rlprof_cli.doctor._examine import examine
+from rlprof_cli.doctor._finding import Level
 from rlprof_cli.table import is_quiet, plain
 
 if TYPE_CHECKING:
-    import argparse
-
     from rlprof_cli.doctor._finding import Finding
 
 _DESCRIPTION = """\
@@ -47,8 +47,6 @@ exit code: 1 if anything is BAD, else 0
 
 def add(subparsers: Any) -> None:
     """Describe the command."""
-    import argparse
-
     parser = subparsers.add_parser(
         "doctor",
         help="report before a run what will and will not work here",
@@ -80,35 +78,32 @@ def run(args: argparse.Namespace) -> int:
     """Print the findings as they come; return 1 if any is BAD."""
     if not args.json:
         print(f"on {socket.gethostname()}, with {sys.executable}\n", flush=True)
-    counts = {"ok": 0, "warn": 0, "BAD": 0}
     findings = []
     found = examine(args.file, roles=args.role, timeout_s=args.timeout, progress=_progress)
     try:
         for finding in found:
-            counts[finding.level] += 1
-            findings.append(attrs.asdict(finding))
+            findings.append(finding)
             _progress("")
             if not args.json:
                 print(_line(finding), flush=True)
     finally:  # also on Ctrl-C
         _progress("")
-    print(as_json(findings, indent=2) if args.json else f"\n{_verdict(counts)}")
-    return 1 if counts["BAD"] else 0
+    levels = [finding.level for finding in findings]
+    values = map(attrs.asdict, findings)
+    print(as_json([*values], indent=2) if args.json else f"\n{_verdict(levels)}")
+    return int("BAD" in levels)
 
 
 def _line(finding: Finding) -> str:
     return f"{finding.level:<4}  {plain(str(finding), 1000)}"
 
 
-def _verdict(counts: dict[str, int]) -> str:
-    numbers = ", ".join(f"{number} {level}" for level, number in counts.items() if number)
-    if counts["BAD"]:
-        return f"not everything will work here: {numbers}"
-    return (
-        f"ready, except for the findings above: {numbers}"
-        if counts["warn"]
-        else f"ready: {numbers}"
-    )
+def _verdict(found: list[Level]) -> str:
+    numbers = [f"{found.count(level)} {level}" for level in get_args(Level) if level in found]
+    words = "ready, except for the findings above" if "warn" in found else "ready"
+    if "BAD" in found:
+        words = "not everything will work here"
+    return f"{words}: {', '.join(numbers)}"
 
 
 def _progress(doing: str) -> None:
