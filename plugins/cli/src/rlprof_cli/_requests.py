@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlprof.config import Config
-    from rlprof_run import Run
+    from rlprof_run import Process, Run
+    from rlprof_run._run import Attached
 
 _COMMAND = "capture"
 _TICK_S = 0.2
@@ -84,11 +85,17 @@ def _names(role: str, config: Config, tools: Sequence[str] | None) -> list[str]:
     return [*used, *([own.engine] if own is not None and own.engine else [])]
 
 
+def _live(recorded: Run) -> tuple[list[Process], list[Attached]]:
+    """Return the processes that run, and what is attached to them."""
+    processes = [one for one in recorded.processes if one.state == "running"]
+    names = {one.name for one in processes}
+    return processes, [one for one in recorded.attached if one.process in names]
+
+
 def _live_roles(recorded: Run, config: Config) -> list[str]:
     """Return the roles to record: the live roles of the config, or all live roles."""
-    live = {p.name for p in recorded.processes if p.state == "running"}
-    found = {p.target.role for p in recorded.processes if p.name in live}
-    found |= {one.role for one in recorded.attached if one.process in live}
+    processes, attached = _live(recorded)
+    found = {one.target.role for one in processes} | {one.role for one in attached}
     named = found & config.roles.keys()
     recorded_by = {role for role in named if config.records(role)}
     found = recorded_by or named or (found - {DRIVER}) or found  # drivers serve other roles
@@ -119,21 +126,19 @@ def meant(recorded: Run, request: control.Request, config: Config) -> set[Who]:
 
     Raise RunError if there are none.
     """
-    live = {process.name for process in recorded.processes if process.state == "running"}
+    processes, attached = _live(recorded)
     found = [
         one
-        for one in recorded.attached
-        if one.process in live
-        and one.role == request.role
-        and any(map(request.includes, one.ranks))
+        for one in attached
+        if one.role == request.role and any(map(request.includes, one.ranks))
     ]
     own = config.roles.get(request.role)
     has_tools = own is None or bool(request.tool or config.tools_of(request.role))
     held_by = {one.process for one in found} if not has_tools else set()
     targets = {_who(one.target) for one in found} | {
         _who(one.target)
-        for one in recorded.processes
-        if one.name in live - held_by  # their engines answer for them
+        for one in processes
+        if one.name not in held_by  # their engines answer for them
         and one.target.role == request.role
         and request.includes(one.target.rank)
     }
@@ -175,12 +180,8 @@ def _who(target: Target) -> Who:
 
 
 def _nobody(recorded: Run, request: control.Request, config: Config) -> str:
-    running = [process for process in recorded.processes if process.state == "running"]
-    names = {process.name for process in running}
-    targets = [
-        *(process.target for process in running),
-        *(one.target for one in recorded.attached if one.process in names),
-    ]
+    processes, attached = _live(recorded)
+    targets = [*(one.target for one in processes), *(one.target for one in attached)]
     live, roles = sorted({str(one) for one in targets}), {one.role for one in targets}
     shown = ", ".join(live[:8]) + (f" and {len(live) - 8} more" if len(live) > 8 else "")
     ranks = "all ranks" if request.ranks is None else f"rank {', '.join(map(str, request.ranks))}"
