@@ -50,14 +50,10 @@ def table(
         lines = [line for row in lines for line in _wrapped(row, widths[-1])]
     laid = []
     for line in lines:
-        cells = [
-            cell.rjust(width) if name in right else cell.ljust(width)
-            for cell, width, name in zip(line, widths, head, strict=True)
-        ]
-        cells = [
-            coloured(cell) if name == "STATE" else cell
-            for cell, name in zip(cells, head, strict=True)
-        ]
+        cells = []
+        for name, cell, columns in zip(head, line, widths, strict=True):
+            padded = cell.rjust(columns) if name in right else cell.ljust(columns)
+            cells.append(coloured(padded) if name == "STATE" else padded)
         laid.append("  ".join(cells).rstrip())
     return "\n".join(laid)
 
