@@ -44,18 +44,13 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
         "them, if the exporter can read these.",
         parents=[*exporters.values()],
     )
-    _own(parser)
-    parser.set_defaults(run=run, declared=exporters)
-
-
-def _own(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that do not depend on the exporters."""
     add_run(parser, ", or a trace file or folder of another profiler")
     parser.add_argument(
         "--to", default=DEFAULT, metavar="NAME[,NAME]", help=f"exporters (default: {DEFAULT})"
     )
     parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
     add_part(parser)
+    parser.set_defaults(run=run, declared=exporters)
 
 
 def run(args: argparse.Namespace) -> int:
