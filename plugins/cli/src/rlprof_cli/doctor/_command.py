@@ -6,7 +6,7 @@ import argparse
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import attrs
 
@@ -15,9 +15,6 @@ from rlprof_cli.arguments import add_json, duration
 from rlprof_cli.doctor._examine import examine
 from rlprof_cli.doctor._finding import Level
 from rlprof_cli.table import is_quiet, plain
-
-if TYPE_CHECKING:
-    from rlprof_cli.doctor._finding import Finding
 
 _DESCRIPTION = """\
 Report before a run what will and will not work: on this host, in this environment, with the
@@ -85,17 +82,13 @@ def run(args: argparse.Namespace) -> int:
             findings.append(finding)
             _progress("")
             if not args.json:
-                print(_line(finding), flush=True)
+                print(f"{finding.level:<4}  {plain(str(finding), 1000)}", flush=True)
     finally:  # also on Ctrl-C
         _progress("")
     levels = [finding.level for finding in findings]
     values = map(attrs.asdict, findings)
     print(as_json([*values], indent=2) if args.json else f"\n{_verdict(levels)}")
     return int("BAD" in levels)
-
-
-def _line(finding: Finding) -> str:
-    return f"{finding.level:<4}  {plain(str(finding), 1000)}"
 
 
 def _verdict(found: list[Level]) -> str:
