@@ -48,13 +48,9 @@ def read_set(
             continue
         here: Any = found
         for part in path[:-1]:
-            here = here.setdefault(part, {})
-            if not isinstance(here, dict):
-                break
-        if not isinstance(here, dict):
-            faults.append(f"--set {pair}: another --set gave {'.'.join(path[:-1])} a value")
-        else:
-            here[path[-1]] = value
+            inner = here.get(part)
+            here[part] = here = inner if isinstance(inner, dict) else {}
+        here[path[-1]] = value  # the last --set of an option counts
     return found
 
 
