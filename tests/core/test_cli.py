@@ -356,21 +356,6 @@ def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monke
     assert max(map(len, shell("plugins")[1].split("\n\n")[1].splitlines())) in range(75, 81)
 
 
-def test_plugins_where_there_are_none(shell, monkeypatch):
-    """An empty environment is told what to install; that is no failure."""
-    monkeypatch.setattr("rlprof_cli.plugins.offers", list)
-
-    code, out, _ = shell("plugins")
-
-    assert code == 0
-    assert out == lines(f"""
-        rlprof {CORE}
-
-        no plugins are installed; install what you use, for example:
-          {how_to_install("rlprof-torch")}
-    """)
-
-
 def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
     """One damaged run hides no other, in a table and as JSON; by itself it says what is wrong."""
     config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}

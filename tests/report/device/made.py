@@ -46,10 +46,13 @@ class Windows:
         self._run.process("driver", 0)
         self._stems, self._artifacts = {}, 0
 
-    def add(self, content, *, role="actor", rank=0, step=1, phase="update", replica=None, name=""):
+    def add(
+        self, content, *, role="actor", rank=0, step=1, phase="update", replica=None, name="",
+        host="node",
+    ):  # fmt: skip
         """Record a window from `ts` 0 to one second later, whose trace is *content*."""
         if (role, rank) not in self._stems:
-            self._stems[role, rank] = self._run.process(role, rank, world=2)
+            self._stems[role, rank] = self._run.process(role, rank, world=2, host=host)
         self._artifacts += 1
         file = f"{self._artifacts}_{name}"
         if content is not None:

@@ -133,13 +133,13 @@ def test_figures_are_those_of_hta(name):
     assert [longest, found.kernels[longest].ns / 1000] == wanted["longest"]
 
 
-def rank_of(wait, *, launch=None):
-    """Return a trace of a rank whose collectives take *wait* us."""
+def rank_of(wait, *, launch=None, last=None):
+    """Return a trace of a rank whose collectives take *wait* us; 20 us less in turn *last* of 3."""
     events = []
     for turn in range(10):
-        at = turn * 1000
+        at, took = turn * 1000, wait - 20 * (turn % 3 == last)
         events += kernel("gemm", at, 300, launch=None if launch is None else at - launch)
-        events += kernel("ncclDevKernel_AllReduce_Sum", at + 900 - wait, wait, launch=at + 1)
+        events += kernel("ncclDevKernel_AllReduce_Sum", at + 900 - took, took, launch=at + 1)
     return text_of(events)
 
 
@@ -183,11 +183,25 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     )
     assert [one.late_s for one in found.late[2:]] == [0.0, 0.0]
     (late,) = [one for one in findings if "comes last" in one.title]
-    assert late.title == "actor: rank 1 comes last to collectives; the others wait for it."
+    assert late.title == "actor: rank 1 comes last to collectives, and the others wait."
     assert late.seconds == pytest.approx(4e-3)
-    assert late.evidence[0] == "It was last in 20 of 20 collectives, in 2 windows."
+    assert late.evidence[0] == "So it was in 20 of 20 collectives, in 2 windows."
     step = Step(1, 0.0, 0.1, "clean", (), 0.0)
     assert late_in(found, step) == ()  # 4 ms of 100 are no cause
+
+
+def test_a_host_whose_ranks_are_late_by_turns_is_named(tmp_path):
+    """None of them is last most of the time; hosts of which one rank is late are not named."""
+    run, others = Windows(tmp_path / "a"), Windows(tmp_path / "b")
+    for rank in range(6):
+        trace = rank_of(120 if rank > 2 else 500, last=rank % 3 if rank > 2 else None)
+        run.add(trace, rank=rank, host=f"node-{rank // 3}")
+        others.add(trace, rank=rank, host=f"node-{rank % 3}")
+
+    titles = [one.title for one in device_findings(device_of(run.read()))]
+
+    assert "actor: the 3 ranks on node-1 come last to collectives, and the others wait." in titles
+    assert not [one for one in device_findings(device_of(others.read())) if "last" in one.title]
 
 
 def test_ranks_that_are_late_by_turns_are_no_finding(tmp_path):

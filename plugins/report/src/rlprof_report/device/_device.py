@@ -31,6 +31,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
     Figures are those of the window, from its begin to its end; with *rules* `hta` those of the
     whole trace, as HolisticTraceAnalysis computes them.
     """
+    hosts = {one.name: one.here.host for one in run.processes}
     looked: list[tuple[CaptureDevice, TraceFigures]] = []
     requests: dict[Target, list[dict[str, Any]]] = {}
     notes: list[str] = []
@@ -44,7 +45,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
                     requests.setdefault(capture.target, []).extend(engine_requests(file, 0, faults))
                     notes += [f"{artifact.path}: {words}" for words in faults]
                 else:
-                    looked.append(_look(run, capture, artifact, rules))
+                    looked.append(_look(run, capture, artifact, rules, hosts[capture.process]))
             except UnreadableError as exc:
                 notes.append(f"{artifact.path}: {exc}")
     if not (looked or requests or notes):
@@ -70,7 +71,7 @@ def json_bytes(run: Run) -> int:
 
 
 def _look(
-    run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules
+    run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules, host: str
 ) -> tuple[CaptureDevice, TraceFigures]:
     """Return the figures of a trace for its line, and all of it for the sums of its role."""
     stretch = None if rules == "hta" else _stretch(capture)
@@ -96,6 +97,7 @@ def _look(
         operators=tops(found.operators),
         memory=found.memory,
         notes=(*status, *found.notes),
+        host=host,
     )
     return shown, found
 

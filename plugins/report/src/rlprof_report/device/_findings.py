@@ -122,43 +122,71 @@ def _of_a_step(
 
 
 def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
-    """Name the rank that comes last to most collectives in every window of its role."""
-    windows: defaultdict[str, defaultdict[str, list[LateRank]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for late in device.late:
-        windows[late.role][late.window].append(late)
-    for role, by_window in windows.items():
-        last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in by_window.values()]
-        are_late = all(one.votes >= _VOTES * one.collectives for one in last)
-        if len({one.rank for one in last}) > 1 or not are_late:
-            continue
-        # The others wait as much longer than the late one does.
-        waits = [_wait_s(ones, one) for ones, one in zip(by_window.values(), last, strict=True)]
-        shown = [one for one in device.captures if one.role == role and one.window in by_window]
-        mine = [one for one in shown if one.rank == last[0].rank]
-        spans = [
-            one.temporal.window_s if one.temporal else usual.of(_phase_of(one)) or 0.0
-            for one in mine
-        ]
-        span_s = sum(spans)
-        if not span_s or not _LATE <= sum(waits) / span_s <= 1:  # such a step is not usual
-            continue
-        steps = len({_step_of(one) for one in mine})
-        if sum(waits) / steps < _LATE * (usual.step_s or 0.0):
-            continue
-        many = f"{len(last)} window{'s' * (len(last) != 1)}"
-        votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
-        yield _finding(
-            f"{role}: rank {last[0].rank} comes last to collectives; the others wait for it.",
+    """Name the rank that comes last to most collectives of its role; else the host."""
+    for role in dict.fromkeys(one.role for one in device.late):
+        ranks = [one for one in device.late if one.role == role]
+        names = {one.rank: f"rank {one.rank} comes" for one in ranks}
+        found = _last(device, ranks, names, usual)
+        yield from found or _last(device, *_by_host(device, ranks), usual)
+
+
+def _by_host(device: Device, ranks: Sequence[LateRank]) -> tuple[list[LateRank], dict[int, str]]:
+    """Take the ranks of each host for one, which is late if all of them are; name each."""
+    hosts = {(one.role, one.rank): one.host for one in device.captures}
+    found: defaultdict[tuple[str, str], list[LateRank]] = defaultdict(list)
+    for late in ranks:
+        found[late.window, hosts[late.role, late.rank]].append(late)
+    together: list[LateRank] = []
+    names: dict[int, str] = {}
+    for (_, host), ones in found.items():
+        late_s, first = [one.late_s for one in ones], min(one.rank for one in ones)
+        are_late = len(ones) > 1 and min(late_s) >= max(late_s) / 2
+        votes = sum(one.votes for one in ones) if are_late else 0
+        mean = sum(late_s) / len(ones)
+        together.append(attrs.evolve(ones[0], rank=first, late_s=mean, votes=votes))
+        names[first] = f"the {len(ones)} ranks on {host} come"
+    return together, names
+
+
+def _last(
+    device: Device, late: Sequence[LateRank], names: Mapping[int, str], usual: _Usual
+) -> list[Finding]:
+    """Find the one that comes last to most collectives in every window."""
+    by_window: defaultdict[str, list[LateRank]] = defaultdict(list)
+    for one in late:
+        by_window[one.window].append(one)
+    last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in by_window.values()]
+    are_late = all(one.votes >= _VOTES * one.collectives for one in last)
+    if len({one.rank for one in last}) > 1 or not are_late:
+        return []
+    # The others wait as much longer than the late one does.
+    waits = [_wait_s(ones, one) for ones, one in zip(by_window.values(), last, strict=True)]
+    role, rank = last[0].role, last[0].rank
+    mine = [one for one in device.captures if (one.role, one.rank) == (role, rank)
+            and one.window in by_window]  # fmt: skip
+    spans = [
+        one.temporal.window_s if one.temporal else usual.of(_phase_of(one)) or 0.0 for one in mine
+    ]
+    span_s = sum(spans)
+    if not span_s or not _LATE <= sum(waits) / span_s <= 1:  # such a step is not usual
+        return []
+    steps = len({_step_of(one) for one in mine})
+    if sum(waits) / steps < _LATE * (usual.step_s or 0.0):
+        return []
+    many = f"{len(last)} window{'s' * (len(last) != 1)}"
+    votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
+    return [
+        _finding(
+            f"{role}: {names[rank]} last to collectives, and the others wait.",
             (
-                f"It was last in {votes} of {count} collectives, in {many}.",
-                f"The others wait {sum(waits):.3f} s longer in collectives than it does.",
+                f"So it was in {votes} of {count} collectives, in {many}.",
+                f"The others wait {sum(waits):.3f} s longer in collectives.",
             ),
             (sum(waits) / steps, span_s / steps),
             mine[0],
             usual,
         )
+    ]
 
 
 def _phase_of(one: CaptureDevice) -> str:

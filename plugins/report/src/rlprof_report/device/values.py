@@ -103,6 +103,7 @@ class CaptureDevice:
     memory: tuple[MemoryPeak, ...]
     notes: tuple[str, ...] = ()
     """What could not be read or is left out, one sentence each."""
+    host: str = ""
 
 
 @attrs.frozen
