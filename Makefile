@@ -46,6 +46,7 @@ test-core: env-test
 
 # Two cores do two suites at once, and a third that mostly waits.
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
+APART := tests/kit tests/docs tests/packaging
 
 test-beside: env-test ## `test`, `lint` and `docs` in three lanes at once: what CI runs
 	-@envs/chromium.sh
@@ -60,12 +61,13 @@ lane-of-clusters:
 
 lane-of-others:
 	failed=0; $(MAKE) test-floor || failed=1; \
-	$(PY) -m pytest --durations=40 --durations-min=5 $(CLUSTERS:%=--ignore=%) --ignore=tests/core || failed=1; \
+	$(PY) -m pytest --durations=30 --durations-min=5 $(patsubst %,--ignore=%,tests/core $(CLUSTERS) $(APART)) || failed=1; \
 	for suite in verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
 lane-of-waits:
 	failed=0; for suite in nsys npu loggers bucket pythons; do $(MAKE) test-$$suite || failed=1; done; \
-	for part in lint docs; do $(MAKE) $$part || failed=1; done; exit $$failed
+	for part in lint docs; do $(MAKE) $$part || failed=1; done; \
+	$(PY) -m pytest --durations=10 --durations-min=5 $(APART) || failed=1; exit $$failed
 
 test-floor: env-test ## tests/core, and the lines and branches of core that they run; pyproject.toml has the floor
 	$(PY) -m coverage run -m pytest --durations=10 --durations-min=5 tests/core
