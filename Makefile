@@ -2,7 +2,7 @@
 # PYTHON=python3.12 chooses the interpreter (3.10 or later).
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-verl test test-verl test-frameworks test-core test-pythons test-vllm test-sglang test-nsys test-npu test-loggers test-bucket test-fast test-matrix test-edited lint
-.PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others lane-of-waits fast-core fast-others
+.PHONY: format bench clean test-floor test-beside lane-of-clusters lane-of-others lane-of-parts fast-core fast-others
 .PHONY: env-test env-vllm env-sglang env-npu env-peer env-nsys
 .PHONY: env-chromium env-loggers env-bucket env-hta env-verl env-trl test-trl env-docs env-dist docs pictures dist changelog
 SHELL := /bin/bash
@@ -44,7 +44,7 @@ test-core: env-test
 	-@$(ENV_SGLANG)
 	$(PY) -m pytest
 
-# Two cores do two suites at once, and a third that mostly waits.
+# Two cores do three suites at once, for each of them waits at times. All lanes end together.
 CLUSTERS := tests/ray_fleet tests/test_demo.py tests/test_both_engines.py
 APART := tests/kit tests/docs tests/packaging
 
@@ -52,7 +52,7 @@ test-beside: env-test ## `test`, `lint` and `docs` in three lanes at once: what 
 	-@envs/chromium.sh
 	-@$(ENV_VLLM)
 	-@$(ENV_SGLANG)
-	$(MAKE) -j3 --output-sync=target lane-of-clusters lane-of-others lane-of-waits
+	$(MAKE) -j3 --output-sync=target lane-of-clusters lane-of-others lane-of-parts
 
 # A suite that fails lets those after it run, so that one CI shows all that is wrong.
 lane-of-clusters:
@@ -64,7 +64,7 @@ lane-of-others:
 	$(PY) -m pytest --durations=30 --durations-min=5 $(patsubst %,--ignore=%,tests/core $(CLUSTERS) $(APART)) || failed=1; \
 	for suite in verl sglang; do $(MAKE) test-$$suite || failed=1; done; exit $$failed
 
-lane-of-waits:
+lane-of-parts:
 	failed=0; for suite in nsys npu loggers bucket pythons; do $(MAKE) test-$$suite || failed=1; done; \
 	for part in lint docs; do $(MAKE) $$part || failed=1; done; \
 	$(PY) -m pytest --durations=10 --durations-min=5 $(APART) || failed=1; exit $$failed

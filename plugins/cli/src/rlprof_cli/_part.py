@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlprof.schedule import Steps
 from rlprof.types import safe_name
 from rlprof_cli.arguments import moment, names, steps
 from rlprof_run import Selection
@@ -79,10 +80,7 @@ def folder_of(args: argparse.Namespace) -> str:
     return safe_name("_".join(said)) if said else ""
 
 
-def _text(value: int | list[str] | list[range]) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value / 1e9:g}"
-    words: list[str | int] = []
-    for one in value:
-        words += [one] if isinstance(one, str) else dict.fromkeys((one.start, one[-1]))
-    return "-".join(map(str, words))
+    return str(Steps(tuple(value))) if isinstance(value[0], range) else ",".join(value)

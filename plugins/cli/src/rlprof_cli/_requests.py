@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
     from rlprof_run import Process, Run
-    from rlprof_run._run import Attached
 
 _COMMAND = "capture"
 _TICK_S = 0.2
@@ -85,8 +84,8 @@ def _names(role: str, config: Config, tools: Sequence[str] | None) -> list[str]:
     return [*used, *([own.engine] if own is not None and own.engine else [])]
 
 
-def _live(recorded: Run) -> tuple[list[Process], list[Attached]]:
-    """Return the processes that run, and what is attached to them."""
+def _live(recorded: Run) -> tuple[list[Process], list[Any]]:
+    """Return the running processes, and the engines attached to these."""
     processes = [one for one in recorded.processes if one.state == "running"]
     names = {one.name for one in processes}
     return processes, [one for one in recorded.attached if one.process in names]

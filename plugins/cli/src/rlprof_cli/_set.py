@@ -48,8 +48,9 @@ def read_set(
             continue
         here: Any = found
         for part in path[:-1]:
-            inner = here.get(part)
-            here[part] = here = inner if isinstance(inner, dict) else {}
+            if not isinstance(here.get(part), dict):
+                here[part] = {}
+            here = here[part]
         here[path[-1]] = value  # the last --set of an option counts
     return found
 
@@ -65,10 +66,11 @@ def misfits(options: Mapping[str, Any], request: control.Request, config: Config
     use_tools(load_config(control.as_config(request, config)), [request.role], faults)
     role = join(join("roles", request.role), "options")
     tools = {join(role, tool) for tool in options}  # here are faults of all options together
-    typed = tuple(join(join(role, tool), key) for tool in options for key in options[tool])
+    typed = [join(join(role, tool), key) for tool in options for key in options[tool]]
+    below = tuple(f"{one}{mark}" for one in typed for mark in ".[")
     return [
         f"--set {path.removeprefix(f'{role}.')}: {message}"
         for path, messages in faults.found.items()
-        if path in tools or path.startswith(typed)
+        if path in tools or path in typed or path.startswith(below)
         for message in messages
     ]

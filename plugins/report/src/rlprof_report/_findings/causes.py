@@ -99,7 +99,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
         took, usual, phase = own.max_s, own.max_s - own.wait_s, group.phase
         place = phase if phase == BETWEEN else f"in {phase}"
         also = [one[1].phase for one in phases if one[1] is not group]
-        it, is_ = ("It", "It is") if rank == who else (rank, "They are")
+        it = "It" if rank == who else rank
         yield Measure(
             "straggler",
             wait,
@@ -107,7 +107,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             f"All wait {secs(wait)} for {who}, the slowest {place}.",
             (
                 f"{it} spends {secs(took)} {place}, the median of the others {secs(usual)}.",
-                *([f"{is_} also the slowest of {listed(also)}."] if also else []),
+                *([f"That is so in {listed(also)}, too."] if also else []),
                 *([_NAME_IT] if phase == BETWEEN else uneven_tokens(group)),
             ),
             (rank,),
