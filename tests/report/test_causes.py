@@ -237,17 +237,17 @@ def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
 
 
 def test_a_slow_host_is_named(tmp_path):
-    """All of its ranks are slow, a bit more by turns; one of them is the one to look at."""
+    """All of its ranks are slow, a bit more by turns; it is named once, though rewards are slow."""
     folder = Folder()
     stems = [folder.process("actor", rank, world=4, host=f"node-{rank // 2}") for rank in range(4)]
     for step in range(1, 9):
         for rank, stem in enumerate(stems):
             done = step + (0.7 + 0.05 * (rank == 2 + step % 2) if rank > 1 else 0.3)
-            folder.whole_step(stem, step, {"update": (step, done), "meet": (done, step + 0.9)})
+            folder.whole_step(stem, step, {"reward": (step, done), "meet": (done, step + 0.9)})
 
     (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
 
-    said = "All wait 0.45 s for the 2 ranks of actor on node-1, the slowest in update."
+    said = "All wait 0.45 s for the 2 ranks of actor on node-1, the slowest in reward."
     assert (finding.title, finding.where) == (said, ("actor 2",))
 
 
@@ -268,24 +268,28 @@ def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     assert (finding.cause, finding.steps) == (cause, tuple(range(2, 9)))
 
 
-@pytest.mark.parametrize(("is_one_slow", "found"), [(False, []), (True, ["replica"])])
-def test_a_replica_is_slow_only_if_it_is_the_same_one(is_one_slow, found, tmp_path):
-    """Of two replicas with as many requests, one is always the last; it must not change."""
+@cases(
+    "slow, title", ([0, 1], ""), ([0], "Replica 0 ends"), ([0, 2], "The 2 replicas on node-0 end")
+)
+def test_replicas_are_slow_only_if_they_are_always_the_same(slow, title, tmp_path):
+    """Of four with as many requests, one is always the last: it must not change, or its host."""
     folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
     driver, agent = folder.process("driver", 0), folder.process("agent", 0)
-    for replica in range(2):
-        folder.process("rollout", replica, replica=replica)
+    for replica in range(4):
+        folder.process("rollout", replica, replica=replica, host=f"node-{replica % 2}")
     for step in range(1, 11):
-        slow = 0 if is_one_slow else step % 2
-        for number in range(16):
-            took = 0.7 if number % 2 == slow else 0.4
+        for number in range(32):
+            late = slow[step % len(slow)]
+            took = 0.7 if number % 4 == late else 0.6 if number % 4 in slow and title else 0.4
             times = step, step + took
-            about = {"trajectory": f"{step}-{number}", "replica": number % 2, "tokens": 8}
+            about = {"trajectory": f"{step}-{number}", "replica": number % 4, "tokens": 8}
             whole = folder.span(agent, "span", "trajectory", times, None, **about)
             folder.span(agent, "span", "request", times, None, parent=whole, **about)
         folder.whole_step(driver, step, {"rollout": (step, step + 0.7)}, (step, step + 0.71))
 
-    assert causes(folder.write(tmp_path / "run", until=12)) == found
+    findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).findings
+
+    assert [one.title.partition(" 0.")[0] for one in findings] == [title] * bool(title)
 
 
 def test_one_long_trajectory_is_no_slow_replica(tmp_path):

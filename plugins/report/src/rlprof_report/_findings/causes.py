@@ -38,7 +38,11 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
     collected = [one for one in pauses if one.cause == "gc"]
-    rewards = [one for one in _rewards(facts, context) if not _explained(one, collected)]
+    rewards = [
+        one
+        for one in _rewards(facts, context)
+        if not _explained(one, collected) and not _is_of_a_rank(one, found)
+    ]
     waits, syncs = list(_waits(facts)), list(_sync(facts, context))
     if sum(one.seconds for one in waits) >= sum(one.seconds for one in syncs):
         syncs = []  # a faster sync would only be followed by a longer wait
@@ -47,6 +51,11 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
     return any(one.who == measure.who and one.seconds >= measure.seconds / 2 for one in by)
+
+
+def _is_of_a_rank(measure: Measure, by: list[Measure]) -> bool:
+    """Whether a slow rank makes up half of the phase that *measure* is about."""
+    return any(one.phase == measure.phase and one.seconds >= measure.seconds / 2 for one in by)
 
 
 def _alone(facts: Facts, context: Context) -> Iterator[Measure]:

@@ -117,6 +117,15 @@ class Context:
         """The host of each process."""
         return np.array([one.here.host for one in self.processes])
 
+    @cached_property
+    def replica_hosts(self) -> dict[str, str]:
+        """Replica → its host, of those that write a manifest of their own."""
+        return {
+            str(one.target.replica): one.here.host
+            for one in self.processes
+            if one.target.replica is not None
+        }
+
     def name(self, process: int) -> str:
         """Return a readable name: `actor 5`, `rollout replica 1`, `driver`, `the actors`."""
         target = self.processes[process].target

@@ -10,10 +10,10 @@ from rlprof_report._findings.facts import MARGIN, Measure
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values.step import Blocked
+    from rlprof_report.values.step import Blocked, Replica
 
 
 def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -51,7 +51,7 @@ def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
             ("That is how much earlier it would end if rewards took no time.",),
             (f"reward in {rollout.phase}",),
         )
-    uneven = _uneven(facts)
+    uneven = _uneven(facts, context)
     if uneven is not None:
         yield uneven
     is_explained = max(tools, rewards) >= tail / 2 or (
@@ -98,13 +98,14 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
     )
 
 
-def _uneven(facts: Facts) -> Measure | None:
-    """Say which replica ends last, if most of its trajectories do, not just the last one."""
+def _uneven(facts: Facts, context: Context) -> Measure | None:
+    """Say which replica ends last, or those of which host, if most of its trajectories do."""
     rollout = facts.step.rollout
     if rollout is None or len(rollout.replicas) < 2:
         return None
     last = max(rollout.replicas, key=lambda one: one.end_s)
-    others = [one for one in rollout.replicas if one is not last]
+    host, slow = _slow_host(last, rollout.replicas, context)
+    others = [one for one in rollout.replicas if one.name not in slow]
     behind = last.end_s - float(np.median([one.end_s for one in others]))
     bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
     if behind <= 0 or bulk < behind / 2:
@@ -112,18 +113,21 @@ def _uneven(facts: Facts) -> Measure | None:
     requests = float(np.median([one.requests for one in others]))
     slots = float(np.median([one.slots for one in others]))
     whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
+    who, ends, it = f"replica {last.name}", "ends", "it is"
+    if len(slow) > 1:
+        who, ends, it = f"the {len(slow)} replicas on {host}", "end", "they are"
     if last.requests > 1.15 * requests:
-        why = f"it serves {last.requests} requests, {whose} {requests:.0f}"
+        why = f"replica {last.name} serves {last.requests} requests, {whose} {requests:.0f}"
     elif last.slots < 0.85 * slots:
-        why = f"it runs {last.slots} requests at once, {whose} {slots:.0f}"
+        why = f"replica {last.name} runs {last.slots} requests at once, {whose} {slots:.0f}"
     else:
         why = ""
     return Measure(
         "replica",
         behind,
-        f"replica {last.name}",
-        f"Replica {last.name} ends {secs(behind)} after {whose}; "
-        f"{why or 'it is slower with as many requests'}.",
+        who,
+        f"{who[0].upper()}{who[1:]} {ends} {secs(behind)} after {whose}; "
+        f"{why or f'{it} slower with as many requests'}.",
         (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
         (f"replica {last.name}",),
         "rollout",
@@ -131,3 +135,17 @@ def _uneven(facts: Facts) -> Measure | None:
         rollout.phase,
         is_by_chance=not why,
     )
+
+
+def _slow_host(
+    last: Replica, replicas: Sequence[Replica], context: Context
+) -> tuple[str, set[str]]:
+    """Return the host of the *last* replica, and its late replicas: all there, or this one."""
+    host = context.replica_hosts.get(last.name, "")
+    there = {one.name for one in replicas if context.replica_hosts.get(one.name, "") == host}
+    rest = [one.end_s for one in replicas if one.name not in there]
+    if not host or not rest:
+        return host, {last.name}
+    half_s = (last.end_s + float(np.median(rest))) / 2
+    late = {one.name for one in replicas if one.end_s > half_s}
+    return host, there if there == late else {last.name}
