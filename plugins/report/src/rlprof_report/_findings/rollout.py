@@ -113,13 +113,14 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
     requests = float(np.median([one.requests for one in others]))
     slots = float(np.median([one.slots for one in others]))
     whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
-    who, ends, it = f"replica {last.name}", "ends", "it is"
+    who, ends, it, they = f"replica {last.name}", "ends", "it", "it is"
     if len(slow) > 1:
-        who, ends, it = f"the {len(slow)} replicas on {host}", "end", "they are"
+        who, ends, they = f"the {len(slow)} replicas on {host}", "end", "they are"
+        it = f"replica {last.name}"
     if last.requests > 1.15 * requests:
-        why = f"replica {last.name} serves {last.requests} requests, {whose} {requests:.0f}"
+        why = f"{it} serves {last.requests} requests, {whose} {requests:.0f}"
     elif last.slots < 0.85 * slots:
-        why = f"replica {last.name} runs {last.slots} requests at once, {whose} {slots:.0f}"
+        why = f"{it} runs {last.slots} requests at once, {whose} {slots:.0f}"
     else:
         why = ""
     return Measure(
@@ -127,7 +128,7 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
         behind,
         who,
         f"{who[0].upper()}{who[1:]} {ends} {secs(behind)} after {whose}; "
-        f"{why or f'{it} slower with as many requests'}.",
+        f"{why or f'{they} slower with as many requests'}.",
         (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
         (f"replica {last.name}",),
         "rollout",
