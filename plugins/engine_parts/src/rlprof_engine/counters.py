@@ -6,7 +6,6 @@ import threading
 import time
 import urllib.request
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,26 +45,6 @@ class Polled:
         now = time.monotonic()
         self._news = found
         self._next = now + (max(_EVERY_S, _SHARE * (now - began)) if found else _AGAIN_S)
-
-
-class Counters:
-    """Reads the counters of one engine."""
-
-    def __init__(
-        self,
-        kept: Callable[[Any], Mapping[str, float]],
-        asked: Callable[[str], Mapping[str, float]],
-    ) -> None:
-        """Take what reads an engine in this process, and what asks a server by its address."""
-        self._kept, self._asked = kept, asked
-        self._server: Polled | None = None
-
-    def read(self, handle: Any) -> Mapping[str, float]:
-        """Return the current counters of *handle*, without waiting."""
-        if not isinstance(handle, str):
-            return self._kept(handle)
-        self._server = self._server or Polled(partial(self._asked, handle.rstrip("/")))
-        return self._server.news()
 
 
 def fetched(url: str) -> bytes:

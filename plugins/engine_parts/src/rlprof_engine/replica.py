@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from rlprof import CaptureError, hookimpl
 from rlprof_engine.answers import EngineRecording, answers_in, beyond_native, other_number
+from rlprof_engine.counters import Polled
 from rlprof_engine.frontend import Served, parted
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Target, Window, Workers
-    from rlprof_engine.counters import Counters
     from rlprof_engine.engine import Engine
     from rlprof_engine.requests import Requests
 
@@ -36,9 +37,12 @@ class Replica:
     """The name of the engine's own profiler."""
     notes: ClassVar[str]
     """The file of the notes, in the window's folder."""
+    _kept: ClassVar[staticmethod[[Any], Mapping[str, float]]]
+    """Reads the counters of an engine in this process."""
+    _asked: ClassVar[staticmethod[[str], Mapping[str, float]]]
+    """Asks a server for its counters, by its address."""
 
     options: Any
-    _counters: Counters
     _engine: Any = None
     """How to reach the engine; None: not configured."""
     _way: str = ""
@@ -50,10 +54,15 @@ class Replica:
     _requests: Requests | Served | None = None
     _frontend: list[dict[str, Any]] = attrs.field(factory=list)
     """The answers of a server's own process to the last order."""
+    _server: Polled | None = None
+    """The counters of a server."""
 
     def counters(self, handle: Any) -> Mapping[str, float]:
         """Return how many requests run and wait, the largest batch, and the use of the KV cache."""
-        return self._counters.read(handle)
+        if not isinstance(handle, str):
+            return self._kept(handle)
+        self._server = self._server or Polled(partial(self._asked, handle.rstrip("/")))
+        return self._server.news()
 
     @hookimpl
     def start(

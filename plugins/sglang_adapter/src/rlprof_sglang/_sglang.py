@@ -7,13 +7,11 @@ rank. Otherwise SGLang's own profiler records.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
-from rlprof_engine.counters import Counters
 from rlprof_engine.launching import profiler_dir
 from rlprof_engine.replica import Replica
 from rlprof_sglang._counters import asked, kept
@@ -52,9 +50,10 @@ class Sglang(Replica):
     notes = NOTES
 
     advise = staticmethod(hookimpl(advise))
+    _kept = staticmethod(kept)
+    _asked = staticmethod(asked)
 
     options: SglangOptions = attrs.field(factory=SglangOptions)
-    _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
     _engine: Engine | None = None
     _native: Native | None = None
     _lost: str = ""

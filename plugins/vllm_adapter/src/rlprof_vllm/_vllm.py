@@ -7,14 +7,12 @@ its own folder, results per rank. Otherwise vLLM's own profiler records.
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
 from rlprof_engine.answers import choose
-from rlprof_engine.counters import Counters
 from rlprof_engine.launching import faults_of, profiler_dir
 from rlprof_engine.replica import Replica
 from rlprof_vllm._counters import asked, kept
@@ -47,9 +45,10 @@ class Vllm(Replica):
     notes = NOTES
 
     advise = staticmethod(hookimpl(advise))
+    _kept = staticmethod(kept)
+    _asked = staticmethod(asked)
 
     options: VllmOptions = attrs.field(factory=VllmOptions)
-    _counters: Counters = attrs.field(factory=partial(Counters, kept, asked))
     _engine: Engine | None = None
     _caller: int = 0
     """The thread that called the last hook."""
