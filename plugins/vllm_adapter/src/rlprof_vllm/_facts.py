@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_engine.answers import parameters_of, version_of
-from rlprof_vllm.inside import METHOD
+from rlprof_vllm import inside
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -92,7 +92,7 @@ async def looked_inside(facts: Facts, call: Callable[..., Awaitable[Any]]) -> Fa
     if not facts.can_tell_workers:
         return facts
     found = await call("collective_rpc", "__dir__")
-    has_it = bool(found) and all(METHOD in names for names in found)
+    has_it = bool(found) and all(inside.METHOD in names for names in found)
     return attrs.evolve(facts, can_tell_workers=has_it)
 
 
@@ -108,6 +108,8 @@ def seen(handle: Any) -> Facts:
         return Facts(type(handle).__name__, parameters=parameters_of(start), methods=known)
     profiler = getattr(config, "profiler_config", None)
     is_here = type(getattr(inner, "engine_core", None)).__name__ == "InprocClient"
+    if is_here:  # a worker of this process also takes our plugin late, installed during the run
+        inside.install()
     return Facts(
         type(handle).__name__,
         version=version_of("vllm"),
@@ -123,18 +125,7 @@ def seen(handle: Any) -> Facts:
         has_layout=True,
         device=str(getattr(getattr(config, "device_config", None), "device_type", "")),
         is_here=is_here,
-        can_tell_workers=_has_our_code(is_here=is_here) and hasattr(handle, "collective_rpc"),
+        # If vLLM has loaded our plugin here, it also loads it in the workers.
+        can_tell_workers=inside.installed and hasattr(handle, "collective_rpc"),
         methods=known,
     )  # fmt: skip
-
-
-def _has_our_code(*, is_here: bool) -> bool:
-    """Whether vLLM loaded our plugin here; if so, it also loads it in the workers.
-
-    A worker of this process takes it late, too: rlprof may have been installed during the run.
-    """
-    from rlprof_vllm import inside
-
-    if is_here:
-        inside.install()
-    return inside.installed
