@@ -233,8 +233,6 @@ class Nsys:
         return {
             "nsys": session.program.path,
             "version": self._version,
-            "session": session.name,
-            "mode": self.options.mode,
             "env": self._mark.asked.get("env", self.options.env),
             "whole": False,
             "why": _NOT_CLOSED,

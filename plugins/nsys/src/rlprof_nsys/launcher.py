@@ -13,10 +13,9 @@ import os
 import select
 import signal
 import sys
-import time
 from contextlib import suppress
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from rlprof_nsys._arguments import LAUNCHER, Asked
 from rlprof_nsys._keeper import keep
@@ -82,8 +81,13 @@ def _have_kept(asked: Asked) -> tuple[Mapping[str, str], str]:
         _begin_to_keep(asked, writer, pid)
     os.close(writer)
     os.waitpid(child, 0)
-    found = _read_answer(reader)
-    os.close(reader)
+    if not select.select([reader], [], [], _ANSWER_S)[0]:
+        return {}, f"nsys was not ready within {_ANSWER_S:g} s"
+    try:
+        with os.fdopen(reader, "rb") as pipe:  # it ends with the keeper, or once it has answered
+            found = json.load(pipe)
+    except ValueError:
+        return {}, "the keeper of nsys has ended"
     return found.get("environ", {}), found.get("why", "")
 
 
@@ -95,23 +99,6 @@ def _begin_to_keep(asked: Asked, writer: int, pid: int) -> NoReturn:
             keep(asked, writer, pid)
     finally:  # after any error, this copy of the launcher must not continue
         os._exit(0)
-
-
-def _read_answer(reader: int) -> dict[str, Any]:
-    """Read the keeper's reader until the keeper closes its end."""
-    end, parts = time.monotonic() + _ANSWER_S, []
-    while True:
-        left = max(0.0, end - time.monotonic())
-        if not select.select([reader], [], [], left)[0]:
-            return {"why": f"nsys was not ready within {_ANSWER_S:g} s"}
-        part = os.read(reader, 1 << 16)
-        if not part:
-            break
-        parts.append(part)
-    try:
-        return dict(json.loads(b"".join(parts)))
-    except ValueError:
-        return {"why": "the keeper of nsys has ended"}
 
 
 def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
