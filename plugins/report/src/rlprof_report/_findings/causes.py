@@ -38,11 +38,8 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
             found.append(one)
     hidden = [one for one in _hidden(facts, context) if not _explained(one, pauses)]
     collected = [one for one in pauses if one.cause == "gc"]
-    rewards = [
-        one
-        for one in _rewards(facts, context)
-        if not _explained(one, collected) and not _is_of_a_rank(one, found)
-    ]
+    slow = {one.phase: one.seconds for one in found if one.cause == "straggler"}
+    rewards = [one for one in _rewards(facts, context, slow) if not _explained(one, collected)]
     waits, syncs = list(_waits(facts)), list(_sync(facts, context))
     if sum(one.seconds for one in waits) >= sum(one.seconds for one in syncs):
         syncs = []  # a faster sync would only be followed by a longer wait
@@ -51,11 +48,6 @@ def measures_of(facts: Facts, context: Context) -> list[Measure]:
 
 def _explained(measure: Measure, by: list[Measure]) -> bool:
     return any(one.who == measure.who and one.seconds >= measure.seconds / 2 for one in by)
-
-
-def _is_of_a_rank(measure: Measure, by: list[Measure]) -> bool:
-    """Whether a slow rank makes up half of the phase that *measure* is about."""
-    return any(one.phase == measure.phase and one.seconds >= measure.seconds / 2 for one in by)
 
 
 def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -204,18 +196,20 @@ def _hidden(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
-def _rewards(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Measure how long rewards take where they have a phase of their own."""
+def _rewards(facts: Facts, context: Context, slow: dict[str, float]) -> Iterator[Measure]:
+    """Measure rewards that have a phase of their own, without what *slow* ranks add to it."""
+    usual = {one.phase: one.max_s - one.wait_s for one in facts.step.ranks}
     for phase in facts.step.phases:
         if REWARD.search(phase.name) and not (
             ROLLOUT.search(phase.name) or UPDATE.search(phase.name)
         ):
+            more_s = max(0.0, phase.seconds - usual.get(phase.name, phase.seconds))
+            seconds = phase.seconds - min(more_s, slow.get(phase.name, 0.0))
             yield Measure(
                 "reward",
-                phase.seconds,
+                seconds,
                 context.name(context.leader),
-                f"Computing rewards takes {secs(phase.seconds)} in {phase.name}, while training "
-                "waits.",
+                f"Computing rewards takes {secs(seconds)} in {phase.name}, while training waits.",
                 ("Score each trajectory as soon as it ends, or give rewards more workers.",),
                 (f"phase {phase.name}",),
                 phase=phase.name,

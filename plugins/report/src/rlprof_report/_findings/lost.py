@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof.rundir import SALVAGED
-from rlprof_report._plain import listed, ranges_of
+from rlprof_report._plain import listed
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from rlprof.types import DRIVER
 from rlprof_report._findings.facts import bound_of
-from rlprof_report._plain import argument, ranges_of, secs
+from rlprof_report._plain import argument, secs
 from rlprof_report.values import Finding
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
