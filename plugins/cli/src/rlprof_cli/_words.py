@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rlprof_cli.table import size
-from rlprof_run import TRIED
+from rlprof_run import TRIED, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,17 +120,17 @@ def answer(one: Answer, run: Run) -> str:
     wanted, steps = one.asked.get("next", 1), _steps(one, run)
     good = [step for step, how in steps.items() if not how]
     if one.state == "served" and len(good) == wanted:
-        return f"served {_ranges(good)}"
+        return f"served {_numbered(good)}"
     if one.state == "waiting" and not steps:
         return "waits for its next step"
-    words = f"served {len(good)} of {wanted}" + (f" ({_ranges(good)})" if good else "")
+    words = f"served {len(good)} of {wanted}" + (f" ({_numbered(good)})" if good else "")
     if one.state == "waiting":
         words += " so far"
     elif one.error:
         words += f"{', then' if good else ':'} {one.error}"
     bad = sorted((how, step) for step, how in steps.items() if how)
     for how, found in groupby(bad, key=lambda pair: pair[0]):
-        words += f"; {_ranges([step for _, step in found])} {how}"
+        words += f"; {_numbered([step for _, step in found])} {how}"
     return words
 
 
@@ -155,15 +155,9 @@ def _steps(one: Answer, run: Run) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _ranges(steps: Iterable[int]) -> str:
+def _numbered(steps: Iterable[int]) -> str:
     """Write steps short: `step 3`, `steps 1-4, 7`."""
-    parts: list[tuple[int, int]] = []
-    for step in steps:
-        if parts and step == parts[-1][1] + 1:
-            parts[-1] = parts[-1][0], step
-        else:
-            parts.append((step, step))
-    words = ", ".join(str(one) if one == last else f"{one}-{last}" for one, last in parts)
+    words = ", ".join(ranges_of(steps))
     return f"step {words}" if words.isdecimal() else f"steps {words}"
 
 

@@ -8,8 +8,9 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import argument, listed, plain, ranges_of, secs
+from rlprof_report._plain import argument, listed, plain, secs
 from rlprof_report.values.step import PathPart
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,8 +5,9 @@
 `_reader` files to values · `_manifest`, `_fields`, `_capture` the lines of one manifest · `_run`
 the values · `_selection`, `_select`, `_unmatched` a part of a run · `_on_nodes`, `_place`,
 `_members`, `_offsets` what a fleet's driver says of others · `_lost` damaged span files ·
-`_lines`, `_clock`, `_spans`, `_counters` lines with times · `salvage`, `_scratch` what dead
-processes left, exported · `exporterspecs` the contract of exporters.
+`_ranges` numbers as ranges · `_lines`, `_clock`, `_spans`, `_counters` lines with times ·
+`salvage`, `_scratch` what dead processes left, exported · `exporterspecs` the contract of
+exporters.
 
 It needs core and nothing that records: the folder, as docs/manifest.md describes it, is all it has
 of a run.
@@ -19,6 +20,7 @@ from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._counters import Sample
 from rlprof_run._lost import CUT, GONE, lost_spans
 from rlprof_run._place import Place
+from rlprof_run._ranges import ranges_of
 from rlprof_run._reader import LATEST, RUNS, find_runs, named, read, youngest
 from rlprof_run._run import Answer, CaptureResult, Left, Process, Run, Skipped
 from rlprof_run._selection import Selection
@@ -45,6 +47,7 @@ __all__ = [
     "find_runs",
     "lost_spans",
     "named",
+    "ranges_of",
     "read",
     "unbroken",
     "unmatched",

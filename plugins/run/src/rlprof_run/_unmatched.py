@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof.errors import shown
+from rlprof_run._ranges import ranges_of
 from rlprof_run._selection import SPANS, WINDOWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlprof_run._run import Run
     from rlprof_run._selection import Selection
@@ -31,7 +32,7 @@ def explain_empty(run: Run, selection: Selection, times: Sequence[tuple[int, int
     if selection.steps and not has_step:
         words = ", ".join(map(_range, selection.steps))
         steps |= {window.start_step for window in windows}
-        return f"{run.path}: has no step {words}; it has {_listed(_short(steps))}"
+        return f"{run.path}: has no step {words}; it has {_listed(ranges_of(steps))}"
     first, last = min([first, *(one for one, _ in times)]), max([last, *(one for _, one in times)])
     if last and not in_time and not any(selection.has_time(*time) for time in times):
         begun, ended = ((one - run.opened_ns) / 1e9 for one in (first, last))
@@ -97,17 +98,6 @@ def _of_spans(run: Run, selection: Selection) -> tuple[set[int], tuple[int, int]
 def _listed(words: Sequence[str]) -> str:
     more = f" and {len(words) - _MOST} more" if len(words) > _MOST else ""
     return ", ".join(shown(word)[1:-1] for word in words[:_MOST]) + more or "none"
-
-
-def _short(steps: Iterable[int]) -> list[str]:
-    """Write steps as ranges."""
-    found: list[range] = []
-    for step in sorted(steps):
-        if found and step == found[-1].stop:
-            found[-1] = range(found[-1].start, step + 1)
-        else:
-            found.append(range(step, step + 1))
-    return [_range(one) for one in found]
 
 
 def _range(steps: range) -> str:

@@ -7,7 +7,8 @@ import statistics
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from rlprof_report._plain import listed, plain, ranges_of
+from rlprof_report._plain import listed, plain
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
