@@ -223,7 +223,7 @@ def test_an_idle_process_loads_no_code_for_windows_it_does_not_have(
     )
 
     loaded = loaded_by(code)
-    later = ("artifacts", "engines", "exports", "launch", "lighter", "loops", "off", "skipped")
+    later = ("artifacts", "engines", "exports", "loops", "off")
     assert not loaded & {f"rlprof.session._{name}" for name in later}
     assert ("rlprof.session._recorder" in loaded) == recorders
     packages = {name.partition(".")[0] for name in loaded}

@@ -34,11 +34,9 @@ _OWN = {
     "hookspecs": ("hookimpl",),
     "plugins": ("register",),
     "session._annotate": ("annotate",),
-    "session._off": ("Off",),
-    "session._launch": ("launch",),
-    "session._open": ("open",),
+    "session._off": ("Off", "span", "trajectory"),
+    "session._open": ("launch", "open"),
     "session._session": ("Session",),
-    "session._spans": ("span", "trajectory"),
     "types": (
         "Artifact", "Capture", "Clock", "Launch", "Recording", "Target", "Window", "Workers",
         "safe_name",

@@ -9,11 +9,9 @@ from rlprof.errors import CaptureError, ConfigError, PluginError, RlprofError, R
 from rlprof.hookspecs import hookimpl
 from rlprof.plugins import register
 from rlprof.session._annotate import annotate
-from rlprof.session._launch import launch
-from rlprof.session._off import Off
-from rlprof.session._open import open  # noqa: A004 -- rlprof.open, as one says it
+from rlprof.session._off import Off, span, trajectory
+from rlprof.session._open import launch, open  # noqa: A004 -- rlprof.open, as one says it
 from rlprof.session._session import Session
-from rlprof.session._spans import span, trajectory
 from rlprof.types import (
     Artifact,
     Capture,

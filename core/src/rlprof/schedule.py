@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Literal
 
 import attrs
 
-from rlprof.errors import shown
+from rlprof.errors import closest, shown
 from rlprof.types import Window
 
 Mode = Literal["discrete", "continuous"]
@@ -160,6 +160,30 @@ class Schedule:
         if self.phases is not None and phase not in self.phases:
             return None
         return Window(step, step + 1, phase, occurrence)
+
+    def why_unrecorded(self, phases: Iterable[str], *, still_open: str, is_new: bool) -> str:
+        """Say why nothing was recorded of a chosen step, by the *phases* entered.
+
+        *still_open* is a window that has not ended; *is_new*: no step has begun since the target
+        was added.
+        """
+        if still_open:
+            return f"the window {still_open} was still open"
+        if is_new:
+            return "it was attached after the step had begun"
+        if self.mode == "continuous":
+            return "its window could not be opened"
+        wanted, entered = self.phases, set(phases)
+        if entered and (wanted is None or entered & set(wanted)):
+            return "its phases began while another window was open or ended"
+        if wanted is None:
+            return (
+                "the step entered no phase, and discrete mode records phases; mark them with "
+                "prof.phase(...), or set mode: continuous"
+            )
+        seen = ", ".join(sorted(entered)) or "none"
+        hint = closest(wanted[0], entered) if len(wanted) == 1 else ""
+        return f"the step has no phase {' or '.join(wanted)}; it has: {seen}{hint}"
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""`open`: from a config to the session of this process, or `Off`."""
+"""`open`: a session for this process, or `Off`; `launch`: the needs of one that starts later."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlprof.config import Given
     from rlprof.session._off import Off
     from rlprof.session._session import Session
-    from rlprof.types import Led
+    from rlprof.types import Launch, Led
 
 
 def open(  # noqa: A001 -- rlprof.open, as one says it
@@ -35,7 +35,7 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     Raise ConfigError with all faults of the config, and RlprofError if a session is open already: a
     process has one. Later failures are logged and noted in the manifest, and training continues.
     """
-    config = given_or_named(config)
+    config = _given_or_named(config)
     session = None
     if config is not None:
         from rlprof.session._begin import begin
@@ -48,6 +48,33 @@ def open(  # noqa: A001 -- rlprof.open, as one says it
     return session
 
 
-def given_or_named(config: Given | None) -> Given | None:
+def launch(
+    config: Given | None = None, *, role: str, rank: int = 0, ranks: Iterable[int] | None = None
+) -> Launch:
+    """Return what a process of *role* must be started with: environment, command, engine arguments.
+
+    Call it before the process starts, on any host; the plugins of *role* answer. The result is
+    empty for a rank that is not chosen. Give all *ranks* of an engine that holds several, as for
+    `attach`. *config* is as for `open`; ConfigError has all its faults.
+    """
+    from rlprof.types import Launch
+
+    config = _given_or_named(config)
+    if config is None:
+        return Launch()
+    from rlprof.config import check_config, merge_launches
+    from rlprof.session._engines import held_ranks, warn_unknown
+
+    held = (rank,) if ranks is None else held_ranks("launch", ranks)
+    checked, uses = check_config(config, roles=[role], rank=held[0])
+    own = checked.roles.get(role)
+    if checked.enabled and own is None:
+        warn_unknown(checked, role)
+    if not checked.enabled or own is None or not any(own.includes(one) for one in held):
+        return Launch()
+    return merge_launches({use.name: use.launch for use in uses[role]})
+
+
+def _given_or_named(config: Given | None) -> Given | None:
     """Return *config*, or the file that the environment names."""
     return os.environ.get("RLPROF_CONFIG") or None if config is None else config

@@ -89,11 +89,9 @@ class Track:
     def end_step(self, step: int, phases: Iterable[str]) -> None:
         """Note why nothing was recorded of *step*, if something was due, and the served demands."""
         if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
-            from rlprof.session._skipped import why_unrecorded
-
             still = "" if self._open is None else self._open.window.id
             is_new = self.last_step is None
-            self._skip(step, why_unrecorded(self._rule, phases, still_open=still, is_new=is_new))
+            self._skip(step, self._rule.why_unrecorded(phases, still_open=still, is_new=is_new))
         demand, self.demand = self.demand, None
         if demand is not None and self.demands is not None:
             self.demands.end_step(step, demand)
