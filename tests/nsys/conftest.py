@@ -7,7 +7,7 @@ import pytest
 from rlprof import Target, plugins
 from rlprof.config import Faults, structure
 from rlprof_nsys import Nsys
-from rlprof_nsys._mark import MARK, Mark
+from rlprof_nsys._arguments import MARK, Mark
 from rlprof_nsys._options import NsysOptions
 from tests.fakes import nsys as fake_nsys
 

@@ -10,7 +10,7 @@ import pytest
 
 from rlprof import CaptureError
 from rlprof.types import Capture, Target, Window
-from rlprof_nsys import _convert, _program
+from rlprof_nsys import _program
 from rlprof_nsys._export import _HOLDS_ALL, _NO_NSYS, exported
 from tests.cases import cases
 from tests.nsys.database import Database
@@ -95,7 +95,7 @@ def test_without_nsys_the_report_is_handed_on(export, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
     """An export that does not end is cut off, and said so."""
-    monkeypatch.setattr(_convert, "_LEAST_S", 0.5)
+    monkeypatch.setattr(_program, "_LEAST_S", 0.5)
     nsys.goes_wrong(export="hang")
 
     late = "nsys export: did not finish in time: it said nothing"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rlprof_nsys._arguments import LAUNCHER, Asked
-from rlprof_nsys._mark import MARK, read_mark
+from rlprof_nsys._arguments import LAUNCHER, MARK, Asked, read_mark
 from tests.cases import cases
 from tests.waiting import processes, wait_until
 

@@ -9,8 +9,8 @@ import pytest
 
 from rlprof import CaptureError, Target, Window
 from rlprof_nsys import _nsys
-from rlprof_nsys._mark import MARK, Mark, read_mark
-from rlprof_nsys._watch import leave_children_alone
+from rlprof_nsys._arguments import MARK, Mark, read_mark
+from rlprof_nsys._processes import leave_children_alone
 from tests.cases import cases
 from tests.fakes.nsys import VERSION
 from tests.nsys.conftest import SESSION, configured, notes, options

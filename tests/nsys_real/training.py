@@ -51,8 +51,7 @@ def main(home: Path, asked: dict) -> None:
 
 def _break(how: str, home: Path) -> None:
     """Do to nsys what a user or a machine might."""
-    from rlprof_nsys._arguments import LAUNCHER
-    from rlprof_nsys._mark import read_mark
+    from rlprof_nsys._arguments import LAUNCHER, read_mark
 
     if how == "folder":  # of the window that is open
         raw = max((home / "scratch").rglob("raw"), key=str)

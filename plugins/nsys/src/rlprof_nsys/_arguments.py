@@ -1,15 +1,17 @@
-"""What the tool asks of the launcher: one argument, before the command of the program."""
+"""What the tool and the launcher pass to each other.
+
+The tool passes `Asked`: one argument, before the command of the program. The launcher passes
+`Mark`: one variable of the program's environment.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
-
-from rlprof_nsys._mark import DOMAIN, RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +25,12 @@ import sys; sys.path.append(sys.path.pop(0)); \
 from rlprof_nsys.launcher import main; main(sys.argv[1:])"""
 LAUNCHER = (sys.executable, "-c", _BOOT)
 """The command that starts the launcher, without its argument."""
+MARK = "NSYS_RLPROF"
+"""The variable; it does not begin with RLPROF, because such variables name a run."""
+DOMAIN = "rlprof"
+"""The NVTX domain of the ranges."""
+RANGE = "rlprof window"
+"""The range that delimits a window in range mode."""
 
 
 @attrs.frozen
@@ -49,6 +57,35 @@ class Asked:
     def text(self) -> str:
         """Return the launcher's first argument."""
         return json.dumps(attrs.asdict(self))
+
+
+@attrs.frozen
+class Mark:
+    """How the program was launched."""
+
+    session: str = ""
+    """The session of `nsys launch`; empty: the program runs unprofiled."""
+    nsys: str = ""
+    folder: str = ""
+    """The launcher's folder, which is also TMPDIR of nsys."""
+    trace: str = ""
+    """The APIs traced, from the arguments of `nsys launch`."""
+    asked: Mapping[str, Any] = attrs.field(factory=dict)
+    """The options at launch: `trace`, `env`, `options`."""
+    why: str = ""
+    """Why the program runs unprofiled."""
+
+    def text(self) -> str:
+        """Return the value of the variable."""
+        return json.dumps(attrs.asdict(self))
+
+
+def read_mark(environ: Mapping[str, str]) -> Mark | None:
+    """Read the mark; None: no launcher started this process."""
+    try:
+        return Mark(**json.loads(environ[MARK]))
+    except (KeyError, ValueError, TypeError):
+        return None
 
 
 def launch_of(target: Target, options: NsysOptions) -> Launch | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof_nsys._host_events import CUDA_API
-from rlprof_nsys._times import micros
+from rlprof_nsys._tracks import micros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

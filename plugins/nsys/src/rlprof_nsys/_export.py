@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact, CaptureError
-from rlprof_nsys._convert import ConversionError, imported, program_of, to_sqlite
-from rlprof_nsys._notes import NOTES, read_notes
 from rlprof_nsys._processes import is_alive
-from rlprof_nsys._report import RAW, REPORT, await_report
+from rlprof_nsys._program import ConversionError, imported, program_of, to_sqlite
+from rlprof_nsys._report import NOTES, RAW, REPORT, await_report, read_notes
 from rlprof_nsys._shared import GIVEN, joined, link
 from rlprof_nsys._sqlite import Share, UnreadableError
 from rlprof_nsys._trace import write_trace

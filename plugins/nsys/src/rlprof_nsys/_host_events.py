@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rlprof_nsys._sqlite import PID_SHIFT
-from rlprof_nsys._times import micros
+from rlprof_nsys._tracks import micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

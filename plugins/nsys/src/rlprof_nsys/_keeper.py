@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_nsys._arguments import MARK, Mark
 from rlprof_nsys._launch import EndedError, LaunchError, Started, start_session
-from rlprof_nsys._mark import MARK, Mark
 from rlprof_nsys._processes import adopt_orphans, is_alive
 from rlprof_nsys._program import Program, find_nsys, options_in, too_old
 from rlprof_nsys._shared import read_word

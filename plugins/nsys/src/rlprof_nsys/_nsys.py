@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, Launch, hookimpl
-from rlprof_nsys._arguments import launch_of
-from rlprof_nsys._mark import Mark, read_mark
-from rlprof_nsys._notes import NOTES, write_notes
+from rlprof_nsys._arguments import Mark, launch_of, read_mark
 from rlprof_nsys._options import NsysOptions, advise
-from rlprof_nsys._processes import is_forked
-from rlprof_nsys._program import Program, find_nsys, options_in, too_old
-from rlprof_nsys._ranges import Ranges, load_nvtx
+from rlprof_nsys._processes import is_forked, leave_children_alone, watch_agent
+from rlprof_nsys._program import ConversionError, Program, find_nsys, options_in, too_old
+from rlprof_nsys._ranges import Edge, Ranges, edge_of, load_nvtx
+from rlprof_nsys._report import NOTES, write_notes
 from rlprof_nsys._session import Session
 from rlprof_nsys._shared import Word
-from rlprof_nsys._watch import leave_children_alone, watch_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Target, Window
     from rlprof.types import Place
-    from rlprof_nsys._edges import Edge
 
 _FIXED = "is fixed when the program starts, and had another value then"
 _NOT_CLOSED = "the process ended inside the window"
@@ -84,8 +81,6 @@ class Nsys:
     @hookimpl
     def start(self, window: Window, target: Target, folder: Path) -> Ranges:
         """Have nsys collect, or join the window that another process of the session opened."""
-        from rlprof_nsys._edges import edge_of
-
         session = self._session
         if session is None:
             raise CaptureError("nsys was not configured in this process")
@@ -218,7 +213,6 @@ class Nsys:
         self._collecting = tuple(chosen)
 
     def _try_a_range(self, session: Session) -> str:
-        from rlprof_nsys._convert import ConversionError
         from rlprof_nsys._self_test import tested
 
         try:

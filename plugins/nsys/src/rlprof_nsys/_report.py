@@ -1,20 +1,25 @@
-"""Waits for a window's report until it is whole, or for the raw data that nsys left instead.
+"""The files of a window: the report, or the raw data that nsys left instead, and our notes.
 
 An empty report proves nothing: nsys creates the file first and writes it later.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 REPORT = "report.nsys-rep"
 RAW = "report.qdstrm"
+NOTES = "nsys.json"
+"""The file in the window's folder from which `export` reads."""
 _POLL_S = 0.02
 _STILL_S = 0.3
 """A file that has not grown for this long counts as whole, even if nsys does not confirm it."""
@@ -50,6 +55,22 @@ def await_report(folder: Path, *, is_done: bool, within_s: float) -> Found:
     if size == 0:
         return Found(REPORT, "the report is empty: nsys did not write it in time")
     return Found(why="nsys left no report")
+
+
+def write_notes(file: Path, notes: Mapping[str, Any]) -> None:
+    """Write *notes* atomically, because other processes read it."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(json.dumps(notes), encoding="utf-8")
+    part.replace(file)
+
+
+def read_notes(file: Path) -> dict[str, Any]:
+    """Read the notes in *file*; empty if there are none."""
+    try:
+        notes = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
 
 
 def _size(file: Path) -> int:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlprof import CaptureError
-from rlprof_nsys._convert import imported, to_sqlite
+from rlprof_nsys._arguments import DOMAIN
 from rlprof_nsys._host_events import ranges_in
-from rlprof_nsys._mark import DOMAIN
+from rlprof_nsys._program import imported, to_sqlite
 from rlprof_nsys._report import RAW, REPORT
 from rlprof_nsys._sqlite import Tables
 

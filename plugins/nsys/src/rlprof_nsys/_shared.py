@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_nsys._notes import read_notes, write_notes
+from rlprof_nsys._report import read_notes, write_notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

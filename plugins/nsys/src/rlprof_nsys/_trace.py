@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from rlprof_nsys._arguments import DOMAIN
 from rlprof_nsys._device_events import device_events
 from rlprof_nsys._host_events import CUDA_API, calls, ranges, ranges_in
-from rlprof_nsys._mark import DOMAIN
 from rlprof_nsys._sqlite import Share, Tables, UnreadableError
 from rlprof_nsys._tracks import Tracks
 from rlprof_traces import whole

@@ -75,3 +75,10 @@ class Tracks:
     def _say(self, what: str, pid: int, tid: int, name: str) -> None:
         event = {"ph": "M", "pid": pid, "tid": tid, "name": f"{what}_name", "args": {"name": name}}
         self._unsaid.append(json.dumps(event))
+
+
+def micros(nanoseconds: int) -> str:
+    """Write nanoseconds as microseconds with three decimals, so that none is lost."""
+    if nanoseconds < 0:
+        return f"-{micros(-nanoseconds)}"
+    return f"{nanoseconds // 1000}.{nanoseconds % 1000:03d}"

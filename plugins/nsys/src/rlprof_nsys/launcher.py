@@ -17,10 +17,9 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NoReturn
 
-from rlprof_nsys._arguments import LAUNCHER, Asked
+from rlprof_nsys._arguments import LAUNCHER, MARK, Asked, Mark
 from rlprof_nsys._keeper import keep
 from rlprof_nsys._launch import START_S
-from rlprof_nsys._mark import MARK, Mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
