@@ -15,7 +15,6 @@ import attrs
 
 from rlprof.errors import CaptureError
 from rlprof_ray._member import in_short
-from rlprof_ray._messages import Wanted
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
@@ -63,14 +62,14 @@ class Post:
 class Crew:
     """Asks the members of a role, and keeps their answers."""
 
-    def __init__(self, role: str, session: Session) -> None:
+    def __init__(self, role: str, session: Session, places: set[Place]) -> None:
         self.role = role
         self.posts: list[Post] = []
         self.former: list[Member] = []
         """Members whose ranks other members have now."""
         self.tools: tuple[str, ...] = ()
-        self.places: dict[Place, None] = {}
-        """Folders other than the run folder in which members write."""
+        self._places = places
+        """Folders other than the run folder in which members write; of all roles."""
         self.session = session
         self._asks: dict[Ask, None] = {}
         """Questions without an answer yet, in order."""
@@ -102,7 +101,7 @@ class Crew:
         config = None if demand is None else self._with_options(uses)
         self._windows += 1
         request = self._requests[window.id] = "" if demand is None else demand.id
-        return FarWindow(self, members, tools, Wanted(window, config, request))
+        return FarWindow(self, members, tools, window, config=config, request=request)
 
     @property
     def why_full(self) -> str:
@@ -250,7 +249,7 @@ class Crew:
             self.miss(member, ask.window, ask.what, in_short(getattr(exc, "cause", None) or exc))
             return
         if answer.place is not None:
-            self.places[answer.place] = None
+            self._places.add(answer.place)
             target = attrs.asdict(member.target)
             self.session.write("elsewhere", target=target, **attrs.asdict(answer.place))
         self.session.failed.update(answer.failed)

@@ -17,11 +17,12 @@ from rlprof_ray._loop import on_loop, own_loop
 from rlprof_ray._messages import Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rlprof import Follower
     from rlprof.types import Window
-    from rlprof_ray._messages import Hello, Wanted
+    from rlprof_ray._messages import Hello
     from rlprof_run import Place
 
 log = logging.getLogger("rlprof")
@@ -124,14 +125,17 @@ def _context() -> Any:
     return ray.get_runtime_context()
 
 
-def begin(actor: Any, run: str, wanted: Wanted) -> Answer:  # noqa: ARG001 -- Ray gives the actor
+def begin(
+    actor: Any, run: str, window: Window,  # noqa: ARG001 -- Ray gives the actor
+    config: Mapping[str, Any] | None, request: str,
+) -> Answer:  # fmt: skip
     """Open a window."""
-    began, window = time.monotonic(), wanted.window
+    began = time.monotonic()
     follower = _followers.get(run)
     if follower is None:
         return _answer(began, _why_none(run), is_new=True)
     phases = () if window.phase is None else (window.phase,)
-    why = follower.begin(window, phases=phases, config=wanted.config, request=wanted.request)
+    why = follower.begin(window, phases=phases, config=config, request=request)
     return _answer(began, why, why_full=follower.session.why_full)
 
 

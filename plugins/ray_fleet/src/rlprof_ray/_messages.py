@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlprof import Leader
-    from rlprof.types import Target, Window
+    from rlprof.types import Target
     from rlprof_run import Place
 
 
@@ -57,13 +57,3 @@ class Hello:
     """A folder of each node; None: members write to the path of the driver's run folder."""
     part: str = ""
     """The run, as a path in there."""
-
-
-@attrs.frozen
-class Wanted:
-    """A window that the driver asks for."""
-
-    window: Window
-    config: Mapping[str, Any] | None = None
-    """The config of the run, with the options of a request."""
-    request: str = ""

@@ -41,15 +41,12 @@ class Roll:
         self._uses = uses
         self._crews: dict[str, tuple[Crew, Track]] = {}
         self._members: dict[str, Member] = {}
+        self.places: set[Place] = set()
+        """Folders other than the run folder in which members write."""
         self._history: History | None = None
         self._has_attached = False
         self.names_calls = False
         """Whether the calls of a step are its phases, because the driver has none."""
-
-    @property
-    def places(self) -> set[Place]:
-        """Folders other than the run folder in which members write."""
-        return {place for crew, _ in self._crews.values() for place in crew.places}
 
     @property
     def gone(self) -> tuple[tuple[str, str], ...]:
@@ -172,7 +169,7 @@ class Roll:
         schedule = self._config.schedule(role)
         if has_spans_only:  # its members hear of whole steps
             schedule = Schedule(self._config.steps, "continuous")
-        crew = Crew(role, session)
+        crew = Crew(role, session, self.places)
         track = session.lead(
             Target(role, 0, world), schedule, self._uses.get(role, ()), crew,
             needs_tools=not has_spans_only,

@@ -9,25 +9,27 @@ from rlprof_ray import _inside
 from rlprof_ray._member import order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from rlprof.types import Window
     from rlprof_ray._member import Ask, Member
-    from rlprof_ray._messages import Wanted
 
 
 class FarWindow:
     """A window that opens on all members at once, and closes on all at once."""
 
     def __init__(
-        self, crew: Any, chosen: Sequence[Member], tools: Sequence[str], wanted: Wanted
-    ) -> None:
+        self, crew: Any, chosen: Sequence[Member], tools: Sequence[str], window: Window, *,
+        config: Mapping[str, Any] | None, request: str,
+    ) -> None:  # fmt: skip
+        """Take the config of the run with the options of a request, and the request, if any."""
         self._crew = crew
         """The `Crew` that asks the members; it makes the windows, so it is not imported here."""
         self._run = str(crew.session.run_dir)
         self._limits = crew.session.config.limits
         self._chosen = chosen
-        self._wanted = wanted
-        self._window = wanted.window
+        self._window = window
+        self._config, self._request = config, request
         self._tools = tools
         self._members: list[Member] = []
         """Members that were asked to begin."""
@@ -37,7 +39,7 @@ class FarWindow:
     def start(self) -> None:
         """Ask all members that can be asked; wait for those whose calls have no order."""
         window = self._window
-        how = order(_inside.begin, self._run, self._wanted)
+        how = order(_inside.begin, self._run, window, self._config, self._request)
         asks: list[Ask] = []
         self._crew.enter(self._chosen)
         for member in self._chosen:
