@@ -11,7 +11,7 @@ import attrs
 from rlprof import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlprof import Workers
 
@@ -63,17 +63,6 @@ def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> 
         for who, steps in ran
         if count is not None and steps is not None and 0 < steps < count
     ]
-
-
-def unseen(steps: Collection[int], begun: int) -> list[str]:
-    """Report that *begun* requests got their first token in the window, but no step was seen.
-
-    *steps*: the number that each process recorded in the window.
-    """
-    if not begun or not steps or any(steps):
-        return []
-    what = f"{begun} requests were answered, but no engine step was seen"
-    return [f"{what}; rlprof does not know how this release runs its steps"]
 
 
 def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:
