@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlprof import Advice
+from rlprof import Advice, CaptureError
 from rlprof_engine.launching import PLUGIN, admitted
 
 if TYPE_CHECKING:
@@ -43,6 +43,20 @@ def inside_advice(text: str, variable: str, *, empty_is_all: bool = False) -> Ad
         return Advice(text, "way worker")
     text = f"not admitted: {variable} is {os.environ[variable]!r}, without {PLUGIN}; the launch's "
     return Advice(f"{text}environment adds it", "way worker", "warning")
+
+
+def capabilities(
+    engine: str, version: str, oldest: str, newest: str, ways: Iterable[Advice]
+) -> list[Advice]:
+    """List what the installed *engine* can record by each of its *ways*.
+
+    Raise CaptureError if it is not installed: *version* is empty.
+    """
+    if not version:
+        what = f"{engine} is not installed here"
+        raise CaptureError(f"{what}; install {engine} where the engine runs")
+    first = Advice(f"{version}; the newest that rlprof knows is {newest}", engine.lower())
+    return [first, *ways, *beyond_known(version, oldest, newest)]
 
 
 def beyond_known(version: str, oldest: str, newest: str) -> list[Advice]:

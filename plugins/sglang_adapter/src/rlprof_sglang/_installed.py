@@ -7,13 +7,12 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
-from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import advice_on, beyond_known, inside_advice, sources_of
+from rlprof import Advice
+from rlprof_engine import beforehand
 from rlprof_sglang._words import PLUGINS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from rlprof_sglang._options import SglangOptions
 
@@ -21,13 +20,10 @@ OLDEST, NEWEST = "0.5.18", "0.5.23"
 """The releases whose sources we read; tests compare them with their list of releases."""
 
 
-def sources_here() -> Path | None:
-    """Find the installed SGLang without importing it."""
-    return sources_of("sglang", "srt")
-
-
 def version() -> str:
-    """Return its version."""
+    """Return the version of the installed SGLang; empty: it is not installed."""
+    if beforehand.sources_of("sglang", "srt") is None:
+        return ""
     try:
         return version_of("sglang")
     except PackageNotFoundError:
@@ -45,26 +41,22 @@ def advise(
     on_host: bool,  # noqa: FBT001 -- core names it
 ) -> list[Advice]:
     """Say what records; without *options*, list what the installed SGLang can do."""
+    here = version()
     if options is None:
-        return capabilities()
+        return beforehand.capabilities("SGLang", here, OLDEST, NEWEST, _ways())
     is_native = bool(options.needs_native)
-    found = advice_on(options.way, tools, is_native, "SGLang's own profiler", "schedulers")
-    return [found, *(unknown_release() if on_host else ())]
+    found = beforehand.advice_on(
+        options.way, tools, is_native, "SGLang's own profiler", "schedulers"
+    )
+    return [found, *(beforehand.beyond_known(here, OLDEST, NEWEST) if on_host else ())]
 
 
-def capabilities() -> list[Advice]:
-    """List what the installed SGLang can record, and by which way."""
-    if sources_here() is None:
-        raise CaptureError("SGLang is not installed here; install SGLang where the engine runs")
+def _ways() -> Iterator[Advice]:
+    """Say what each way can record."""
     inside = "any tool, any rank, exact iterations; launched by rlprof.launch"
-    native = Advice("torch; by stage; its own merge", "way native")
+    yield beforehand.inside_advice(inside, PLUGINS, empty_is_all=True)
     if is_version_2():
         text = "SGLANG_PROFILE_V2 is set; its profiler ends the schedulers; unset it"
-        native = Advice(text, "way native", "warning")
-    first = Advice(f"{version()}; the newest that rlprof knows is {NEWEST}", "sglang")
-    return [first, inside_advice(inside, PLUGINS, empty_is_all=True), native, *unknown_release()]
-
-
-def unknown_release() -> list[Advice]:
-    """Warn of an SGLang older or newer than the sources that we read."""
-    return [] if sources_here() is None else beyond_known(version(), OLDEST, NEWEST)
+        yield Advice(text, "way native", "warning")
+    else:
+        yield Advice("torch; by stage; its own merge", "way native")

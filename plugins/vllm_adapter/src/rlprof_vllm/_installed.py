@@ -6,11 +6,11 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlprof import Advice, CaptureError
-from rlprof_engine.beforehand import advice_on, beyond_known, inside_advice, sources_of
+from rlprof import Advice
+from rlprof_engine import beforehand
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from rlprof_vllm._options import VllmOptions
@@ -22,7 +22,7 @@ PROFILER = "config/profiler.py"
 
 def sources_here() -> Path | None:
     """Find the installed vLLM without importing it."""
-    return sources_of("vllm", "envs.py")
+    return beforehand.sources_of("vllm", "envs.py")
 
 
 def fields(sources: Path, file: str, name: str) -> Collection[str]:
@@ -40,8 +40,13 @@ def fields(sources: Path, file: str, name: str) -> Collection[str]:
     }
 
 
-def version(sources: Path) -> str:
-    """Read the version from the sources; the distribution's name depends on the device."""
+def version(sources: Path | None) -> str:
+    """Read the version from the sources, because the distribution's name depends on the device.
+
+    Empty: there are no sources.
+    """
+    if sources is None:
+        return ""
     try:
         text = (sources / "_version.py").read_text(encoding="utf-8")
     except OSError:
@@ -55,32 +60,24 @@ def has_known_profiler(sources: Path) -> bool:
     return {"profiler", "torch_profiler_dir"} <= set(fields(sources, PROFILER, "ProfilerConfig"))
 
 
-def unknown_release() -> list[Advice]:
-    """Warn of a vLLM older or newer than the sources that we read."""
-    sources = sources_here()
-    return [] if sources is None else beyond_known(version(sources), OLDEST, NEWEST)
-
-
 def advise(
     options: VllmOptions | None,
     tools: Mapping[str, Mapping[str, Any]],
     on_host: bool,  # noqa: FBT001 -- core names it
 ) -> list[Advice]:
     """Say what records; without *options*, list what the installed vLLM can do."""
+    here = version(sources_here())
     if options is None:
-        return capabilities()
-    found = advice_on(options.way, tools, False, "vLLM's own profiler", "workers")
-    return [found, *(unknown_release() if on_host else ())]
+        return beforehand.capabilities("vLLM", here, OLDEST, NEWEST, _ways())
+    found = beforehand.advice_on(options.way, tools, False, "vLLM's own profiler", "workers")
+    return [found, *(beforehand.beyond_known(here, OLDEST, NEWEST) if on_host else ())]
 
 
-def capabilities() -> list[Advice]:
-    """List what the installed vLLM can record, and by which way."""
+def _ways() -> Iterator[Advice]:
+    """Say what each way can record."""
+    yield beforehand.inside_advice("any tool, any rank, each window by itself", "VLLM_PLUGINS")
     sources = sources_here()
-    if sources is None:
-        raise CaptureError("vLLM is not installed here; install vLLM where the engine runs")
-    native = Advice("launched with profiler_config", "way native")
-    if not has_known_profiler(sources):
-        native = Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
-    inside = inside_advice("any tool, any rank, each window by itself", "VLLM_PLUGINS")
-    first = Advice(f"{version(sources)}; the newest that rlprof knows is {NEWEST}", "vllm")
-    return [first, inside, native, *unknown_release()]
+    if sources is not None and has_known_profiler(sources):
+        yield Advice("launched with profiler_config", "way native")
+    else:
+        yield Advice("unknown: this vLLM has its profiler elsewhere", "way native", "warning")
