@@ -72,7 +72,7 @@ def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
     with rlprof.open(given) as prof:
         for step in range(3):
             train(prof, [step])
-            while prof._tracks[0].instruments.spent < 30 * (step + 1):  # each leaves some 30 bytes
+            while prof.tracks[0].instruments.spent < 30 * (step + 1):  # each leaves some 30 bytes
                 prof.scribe._wake.set()
                 time.sleep(0.01)
 
@@ -89,7 +89,7 @@ def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
 
     with rlprof.open(given) as prof:
         train(prof, [0])
-        prof._tracks[0].instruments._recorders["costly"].last_stop_s = 61.0
+        prof.tracks[0].instruments._recorders["costly"].last_stop_s = 61.0
         train(prof, [1, 2])
 
     assert levels(prof) == [1, 0, 0]

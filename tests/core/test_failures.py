@@ -144,7 +144,7 @@ def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls, hook)
     """It cannot be cut: it records, stops and exports, and once is enough."""
     prof = rlprof.open(config(limits={f"{hook}_timeout_s": 0.05}))
     slow = tools.FakeOptions(hangs_in=hook)
-    hooks = prof._tracks[0].instruments._recorders["fake"].now.hooks
+    hooks = prof.tracks[0].instruments._recorders["fake"].now.hooks
     hooks._found[hook].function.__self__.options = slow
     threading.Timer(0.2, tools.gate.set).start()
 

@@ -122,7 +122,7 @@ def _live(config, monkeypatch):
         prof.attach({"name": "good"})
         prof.attach({}, replica=1)  # one without a name, so that its start fails
         train(prof, [1, 2])
-        recorders = prof._tracks[0].instruments._recorders
+        recorders = prof.tracks[0].instruments._recorders
         recorders["costly"].last_bytes = 10**9  # as if it had been too large
         train(prof, [3])
         ask(prof)

@@ -63,7 +63,7 @@ class Driver:
         self.session = session
         self.on_minibatch = session.minibatch
         self.config = config
-        (self.track,) = session._tracks
+        (self.track,) = session.tracks
         self.own = parse_steps(config["steps"])
         self.chosen = False
         """Whether the step that runs was chosen as it began, by the config or by a request."""

@@ -49,7 +49,7 @@ def as_json(value: Any, **layout: Any) -> str:
         text = json.dumps(value, default=_text, allow_nan=False, **layout)
     except (ValueError, TypeError, RecursionError):
         text = ""
-    if text and "\\ud" not in text:  # else perhaps half of a surrogate pair
+    if text and _HALF not in text:
         return text
     return json.dumps(_plain(value), allow_nan=False, **layout)
 

@@ -23,6 +23,7 @@ from rlprof import plugins
 from rlprof.distributions import KNOWN, how_to_install
 from rlprof.errors import PluginError, shown
 from rlprof.rundir import known
+from rlprof.session._job import RAW
 from rlprof.types import Artifact, Capture, Target, Window
 
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ _BLOCK = 1 << 20
 _BEGIN = re.compile(rb'\s*\{\s*"rlprof"\s*:')
 
 
-def made_of(folder: Path, raw: Path, out: Path, root: Path) -> tuple[list[Artifact], str]:
-    """Let the tool export the data in *raw*; return the readable artifacts, and their faults.
+def made_of(folder: Path, out: Path, root: Path) -> tuple[list[Artifact], str]:
+    """Let the tool export the data of the capture in *folder* into *out*.
 
-    *folder* is that of the capture; paths become relative to *root*, the run folder.
+    Return the readable artifacts, by paths relative to *root*, the run folder, and the faults.
     """
     capture = _read_capture(folder)
     plugin = _plugin_of(capture)
     out.mkdir(parents=True, exist_ok=True)
-    found = plugins.hooks(plugin()).export(capture=capture, folder=raw, out=out)
+    found = plugins.hooks(plugin()).export(capture=capture, folder=folder / RAW, out=out)
     artifacts, faults = [], []
     for artifact in _listed(found):
         file = _file_of(artifact, out)

@@ -138,7 +138,6 @@ def _workers(config: Config, context: Context, target: Target, ranks: tuple[int,
     """Describe the processes of the engine to its plugin, without their tools yet."""
     role = target.role
     chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
-    manifest = context.run.path / "manifest" / f"{context.scribe.name}.jsonl"
     data, world_size = config.as_data(), target.world_size
     data["limits"]["bytes"] = config.share(world_size) * world_size  # one role, all its ranks
     given = {
@@ -147,6 +146,6 @@ def _workers(config: Config, context: Context, target: Target, ranks: tuple[int,
         "role": role,
         "replica": target.replica or 0,
         "world_size": world_size,
-        "leader": {"here": attrs.asdict(context.here), "manifest": str(manifest)},
+        "leader": {"here": attrs.asdict(context.here), "manifest": str(context.scribe.manifest)},
     }
     return Workers(ranks=ranks, chosen=chosen, given=given, closing=context.closing)

@@ -146,7 +146,7 @@ def export(folder: Path, out: Path, root: Path) -> dict[str, Any]:
     try:
         from rlprof.session._artifacts import made_of  # a process that only waits needs none of it
 
-        artifacts, error = made_of(folder, folder / RAW, out, root)
+        artifacts, error = made_of(folder, out, root)
     except (Exception, SystemExit) as exc:  # code of a plugin: its message goes into the manifest
         error = f"{type(exc).__name__}: {exc}"
     result: dict[str, Any] = {

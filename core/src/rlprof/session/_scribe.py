@@ -67,11 +67,12 @@ class Scribe:
         """The spans so far; when the last step ended; when last reported."""
         self.name = name
         """The name of its files."""
+        self.manifest = folder / "manifest" / f"{name}.jsonl"
         self._folder = folder
         self._scratch = scratch
         self._limits = limits
         self.boundary = boundary
-        self._manifest = Journal(folder / "manifest" / f"{name}.jsonl")
+        self._manifest = Journal(self.manifest)
         self._spans = Journal(folder / "spans" / f"{name}.jsonl")
         self._records: deque[dict[str, Any]] = deque()
         self._raw: deque[RawSpan] = deque()

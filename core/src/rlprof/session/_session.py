@@ -44,7 +44,7 @@ class Session(Targets):
         """The process, as other processes know it."""
         self.name = context.scribe.name
         """The name of its files."""
-        self.manifest = self.run_dir / "manifest" / f"{self.name}.jsonl"
+        self.manifest = context.scribe.manifest
         """The file it writes to."""
         self.target = context.target
         """What it records."""
@@ -104,7 +104,7 @@ class Session(Targets):
         self._occurrences = {}
         while self.at_step:
             self.at_step.pop()()
-        for track in self._tracks:
+        for track in self.tracks:
             track.begin_step(step)
         self._step_ns = time.monotonic_ns()
 
@@ -216,18 +216,18 @@ class Session(Targets):
     def _retire(self) -> None:
         """Close every track; after an interrupted close, finish the rest."""
         with ExitStack() as stack:  # all of them, even if strict lets one raise
-            for track in self._tracks:
+            for track in self.tracks:
                 stack.callback(track.retire)
 
     def _close_files(self) -> None:
-        if not all(track.has_ended for track in self._tracks):  # a signal has cut this short
+        if not all(track.has_ended for track in self.tracks):  # a signal has cut this short
             return
         self.context.listeners.close()
         self.scribe.close()
         for wait in self.context.closing:
             self.attempt("close", partial(wait, self))
         if self.notice is not None:
-            recorders = [track for track in self._tracks if track.instruments.needs_tools]
+            recorders = [track for track in self.tracks if track.instruments.needs_tools]
             windows = {window.id for track in recorders for window in track.recorded}
             self.notice(len(windows), len(self.failed))
             self.notice = None
@@ -252,18 +252,18 @@ class Session(Targets):
         if "step_ended" in self.context.listeners:
             self.context.listeners.hear(
                 "step_ended", step=step, seconds=(end_ns - self._step_ns) / 1e9,
-                windows=sum(track.captured_step == step for track in self._tracks),
+                windows=sum(track.captured_step == step for track in self.tracks),
                 phases=tuple(self._occurrences),
             )  # fmt: skip
-        if any(step in track.own.steps for track in self._tracks):
+        if any(step in track.own.steps for track in self.tracks):
             self._entered.update(self._occurrences)
-        for track in self._tracks:
+        for track in self.tracks:
             track.end_step(step, self._occurrences)
 
     @survives
     def _end_steps(self) -> None:
         self._end_step()
-        for track in self._tracks:
+        for track in self.tracks:
             track.end_steps()
 
     def _report_shortfall(self) -> None:
@@ -273,14 +273,14 @@ class Session(Targets):
         from rlprof.session._unrecorded import lacking
 
         outside = bool(self._occurrences) and not self.step_id
-        for reason in lacking(self.config, self._tracks, self._entered, outside=outside):
+        for reason in lacking(self.config, self.tracks, self._entered, outside=outside):
             self.scribe.record("problem", reason=reason)
             self.boundary.log(reason, logging.WARNING)
 
     # The helper thread
 
     def _tick(self) -> None:
-        for track in self._tracks:
+        for track in self.tracks:
             track.check_time()
         self.context.listeners.wake()
 
@@ -291,4 +291,4 @@ class Session(Targets):
         self._is_closed = self._is_forgotten = True
         self.context.listeners.forget()
         self._leave()
-        self._tracks = ()
+        self.tracks = ()

@@ -35,25 +35,21 @@ class Targets:
         self.current_step: int | None = None
         self.step_id: int | None = None
         """The span of the step; None where the session is led and has no steps of its own."""
-        self._tracks: tuple[Track, ...] = ()
+        self.tracks: tuple[Track, ...] = ()
+        """The recorded targets: the process itself, and each attached engine."""
         self._occurrences: dict[str, int] = {}
         self._is_closed = False
         self._guard = Guard(context.boundary, "phase")
 
     @property
-    def tracks(self) -> tuple[Track, ...]:
-        """The recorded targets: the process itself, and each attached engine."""
-        return self._tracks
-
-    @property
     def is_recording(self) -> bool:
         """Whether a window is open in this process."""
-        return any(track.is_recording for track in self._tracks)
+        return any(track.is_recording for track in self.tracks)
 
     @property
     def why_full(self) -> str:
         """Why no target of this process may have a further window; empty if one may."""
-        reasons = [track.instruments.why_full for track in self._tracks]
+        reasons = [track.instruments.why_full for track in self.tracks]
         return reasons[0] if reasons and all(reasons) else ""
 
     def attach(
@@ -90,10 +86,10 @@ class Targets:
         self.context.scribe.record(
             "attached", target=attrs.asdict(track.target), ranks=list(track.ranks)
         )
-        before = [one for one in self._tracks if one.link and one.target == track.target]
+        before = [one for one in self.tracks if one.link and one.target == track.target]
         for one in before:
             self.boundary.call("attach", one.retire)
-        self._tracks = (*(one for one in self._tracks if one not in before), track)
+        self.tracks = (*(one for one in self.tracks if one not in before), track)
 
         with Guard(self.boundary, "attach"):
             track.adopt(uses)
@@ -101,12 +97,12 @@ class Targets:
     @survives
     def minibatch(self) -> None:
         """Mark the end of a mini-batch."""
-        for track in self._tracks:
+        for track in self.tracks:
             track.minibatch()
 
     def add(self, track: Track) -> None:
         """Record one more target."""
-        self._tracks = (*self._tracks, track)
+        self.tracks = (*self.tracks, track)
 
     # What another process decides, where a session is led
 
@@ -123,7 +119,7 @@ class Targets:
         self._occurrences = {} if window.phase is None else {window.phase: window.occurrence}
         demand = Demand(request, 1) if request else None
         reasons: list[str] = []
-        for track in self._tracks:
+        for track in self.tracks:
             opening = partial(track.open_window, window, uses, demand)
             reasons.append(self.boundary.call("open_window", opening, reasons.append) or "")
         why = "; ".join(filter(None, reasons))
@@ -140,7 +136,7 @@ class Targets:
     def close_window(self, reason: str) -> None:
         """Close the window that is open."""
         self.current_step = None
-        for track in self._tracks:
+        for track in self.tracks:
             self.boundary.call("close_window", partial(track.close_window, reason))
 
     def lead(
@@ -175,7 +171,7 @@ class Targets:
 
     def enter(self, scope: Scope) -> None:
         """Open the windows that are due with a phase, and its range."""
-        for track in () if self._is_closed else self._tracks:
+        for track in () if self._is_closed else self.tracks:
             if not track.is_idle:
                 with self._guard:
                     track.enter(scope)
@@ -208,7 +204,7 @@ class Targets:
 
     def _away(self, goes: Callable[[Track, Scope], bool], scope: Scope) -> list[Track]:
         with self._guard:
-            return [] if self._is_closed else [one for one in self._tracks if goes(one, scope)]
+            return [] if self._is_closed else [one for one in self.tracks if goes(one, scope)]
         return []
 
     def _act(self, act: Callable[[Scope], None], scope: Scope) -> None:
@@ -223,6 +219,6 @@ class Targets:
             "phase" if scope.is_phase else "span", scope.name, scope.start_ns, scope.end_ns,
             scope.step, scope.thread, scope.id, scope.parent, scope.occurrence, scope.written(),
         ))  # fmt: skip
-        for track in self._tracks if scope.is_phase else ():
+        for track in self.tracks if scope.is_phase else ():
             with self._guard:
                 track.leave(scope)
