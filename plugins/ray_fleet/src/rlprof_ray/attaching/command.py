@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import re
 import sys
@@ -97,8 +96,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--timeout": {"type": float, "default": 3600.0, "metavar": "S",
                   "help": "wait for at most S seconds for each step (default: 3600)"},
     "--yes": {"action": "store_true", "help": "record without asking"},
-    "--json": {"action": "store_true",
-               "help": "print the actors and, with --yes, the captures as JSON"},
 }  # fmt: skip
 
 
@@ -128,19 +125,15 @@ def run(args: argparse.Namespace) -> int:
     check(found, base["tool"])
     where = edges(found, args.ends_step or "")
     there = [one for one in found if not one.problem]
-    if not args.json:
-        _show(found)
-        print(f"steps: {where.words}")
+    _show(found)
+    print(f"steps: {where.words}")
     if not args.yes:
-        if args.json:
-            print(json.dumps(_plan(found, where.words)))
-            return 0
         how = f"record {count} of its steps with {', '.join(base['tool'])}?"
         if not _agreed(how if base["tool"] else f"watch {count} of its steps?"):
             return 1
     config = config_of(there, base, _ranks(args.rank), args.timeout)
     folder = record(config, there, (where, count), args.timeout, _report)
-    return _result(args, found, folder, where.words, base["tool"])
+    return _result(folder, base["tool"])
 
 
 def _base(args: argparse.Namespace) -> dict[str, Any]:
@@ -188,22 +181,10 @@ def _agreed(question: str) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
-def _result(
-    args: argparse.Namespace, found: Sequence[Member], folder: Path, steps: str,
-    tools: Sequence[str],
-) -> int:  # fmt: skip
+def _result(folder: Path, tools: Sequence[str]) -> int:
     captures = rlprof.read(folder).captures
     whole = [one for one in captures if one.state == "whole"]
-    if args.json:
-        rows = [
-            {
-                "window": one.window.id, "target": str(one.target), "tool": one.tool,
-                "state": one.state, "notes": one.notes,
-            }
-            for one in captures
-        ]  # fmt: skip
-        print(json.dumps(_plan(found, steps) | {"run": str(folder), "captures": rows}))
-    elif not tools:
+    if not tools:
         print(f"ask why steps are slow:\n  rlprof why {folder}")
     else:
         print(f"{len(whole)} of {len(captures)} captures are whole; see them with:")
@@ -212,10 +193,6 @@ def _result(
         for why, count in reasons.most_common(_REASONS):
             print(f"{count} not whole: {why}")
     return 0 if len(whole) == len(captures) and (captures or not tools) else 1
-
-
-def _plan(found: Sequence[Member], steps: str) -> dict[str, Any]:
-    return {"actors": [one.as_data() for one in found], "steps": steps}
 
 
 def _report(words: str) -> None:

@@ -60,14 +60,6 @@ class Member:
             return ""
         return self.kind.server if self.look.url else self.look.engine
 
-    def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "framework": self.kind.framework, "role": self.role, "actor": self.actor.label,
-            "class": self.actor.kind, "host": self.actor.host, "pid": self.actor.pid,
-            "engine": self.engine, "problem": self.problem,
-        }  # fmt: skip
-
 
 def find(
     kinds: Sequence[Kind], job: str, within_s: float, report: Callable[[str], None]
