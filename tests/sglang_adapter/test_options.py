@@ -10,7 +10,7 @@ from rlprof_engine.iterations import Iterations
 from rlprof_sglang import SglangOptions
 from rlprof_sglang._facts import Facts
 from rlprof_sglang._request import Request
-from rlprof_sglang._ways import unasked, way
+from rlprof_sglang._sglang import _unasked, _way
 from rlprof_sglang._words import SWITCH
 from tests.cases import cases
 
@@ -116,7 +116,7 @@ def test_what_a_release_lacks_is_named(version, named):
     facts = Facts("Engine", version=version, lacks=("Scheduler.run_batch",))
 
     with pytest.raises(rlprof.CaptureError, match=f"no Scheduler.run_batch: .*{named}"):
-        way(SglangOptions(way="worker"), SimpleNamespace(facts=facts), {"torch": {}})
+        _way(SglangOptions(way="worker"), SimpleNamespace(facts=facts), {"torch": {}})
 
 
 @pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])
@@ -138,7 +138,7 @@ def test_sglangs_own_profiler_in_place_of_the_tool_is_reported(is_inside):
     """Where the engine was launched without us, and nobody has asked for that profiler."""
     launched = SimpleNamespace(facts=Facts("Engine", is_inside=is_inside))
 
-    said = unasked(SglangOptions(), launched, {"torch": {}})
+    said = _unasked(SglangOptions(), launched, {"torch": {}})
 
     assert [*said] == ([] if is_inside else ["tool: torch"])
     assert all(SWITCH in why for why in said.values())

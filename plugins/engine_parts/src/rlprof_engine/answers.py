@@ -11,7 +11,7 @@ import attrs
 from rlprof import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from rlprof import Workers
 
@@ -24,17 +24,23 @@ class EngineRecording:
     unsupported: dict[str, str] = attrs.field(factory=dict)
 
 
-def choose(engine: str, way: str, inside: tuple[str, str], native: tuple[str, str]) -> str:
-    """Choose the way to record; raise CaptureError if neither is possible.
+def choose(
+    engine: str, way: str, tools: Collection[str], inside: tuple[str, str], native: tuple[str, str]
+) -> str:
+    """Choose the way to record with *tools*; raise CaptureError if neither is possible.
 
-    *way*: the option. *inside* and *native*: the name of each way, and why it cannot be used.
+    *way*: the option. *inside* and *native*: the name of each way, and why this engine lacks it.
     """
-    if not inside[1] and way != "native":
+    inside_why = inside[1] if tools else "the config names no tool for them"
+    native_why = native[1]
+    if tools and "torch" not in tools:
+        native_why = native_why or f"it records torch only, and cannot replace {', '.join(tools)}"
+    if not inside_why and way != "native":
         return "worker"
-    if not native[1] and way != "worker":
+    if not native_why and way != "worker":
         return "native"
-    reasons = [f"in its {inside[0]}: {inside[1]}"] if inside[1] and way != "native" else []
-    reasons += [f"{native[0]}: {native[1]}"] if native[1] and way != "worker" else []
+    reasons = [f"in its {inside[0]}: {inside_why}"] if inside_why and way != "native" else []
+    reasons += [f"{native[0]}: {native_why}"] if native_why and way != "worker" else []
     raise CaptureError(f"{engine}: this engine cannot be recorded; {'; '.join(reasons)}")
 
 

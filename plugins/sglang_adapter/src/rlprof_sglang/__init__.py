@@ -1,11 +1,11 @@
 """rlprof's engine `sglang`: rollout replicas on SGLang.
 
-`_sglang` the plugin, `_ways` how it chooses a way · `_options` its options · `_installed` advice
-from the installed SGLang · `_launch` what to launch an engine with · `_facts` facts about it ·
-`_engine` and `_server` calls to it, `_turns` access to its loop · `_native` SGLang's own profiler,
-`_request` a request to it · `inside` our own capture, in the schedulers; `_guard` and `_refusals`
-keep those alive · `_words` their messages · `_counters` the engine's state · `_requests` the life
-of each request · `_export` artifacts of the files.
+`_sglang` the plugin · `_options` its options · `_installed` advice from the installed SGLang ·
+`_launch` what to launch an engine with · `_facts` facts about it · `_engine` and `_server` calls
+to it, `_turns` access to its loop · `_native` SGLang's own profiler, `_request` a request to it ·
+`inside` our own capture, in the schedulers; `_guard` and `_refusals` keep those alive · `_words`
+their messages · `_counters` the engine's state · `_requests` the life of each request · `_export`
+artifacts of the files.
 
 Nothing here imports SGLang before the engine does. Every scheduler imports this package, even if
 it is never recorded. So this module imports nothing else until it is needed.

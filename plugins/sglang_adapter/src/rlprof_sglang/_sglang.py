@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
+from rlprof_engine.answers import choose
 from rlprof_engine.launching import profiler_dir
 from rlprof_engine.replica import Replica
 from rlprof_sglang._counters import asked, kept
@@ -22,21 +23,24 @@ from rlprof_sglang._launch import check, engine_launch
 from rlprof_sglang._native import Native
 from rlprof_sglang._options import SglangOptions
 from rlprof_sglang._requests import Requests
-from rlprof_sglang._ways import NATIVE, unasked, way
-from rlprof_sglang._words import longest_s
+from rlprof_sglang._words import SWITCH, longest_s
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from pathlib import Path
 
     from rlprof import Artifact, Capture, Launch, Target, Window, Workers
     from rlprof.types import Place
     from rlprof_engine.answers import EngineRecording
+    from rlprof_sglang._facts import Facts
     from rlprof_sglang._server import Engine
-
 
 _USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
 """The limits if none are given."""
+_NOT_THERE = (
+    "rlprof-sglang is not in its schedulers: install it there, start the engine with "
+    f"{SWITCH}=1 in its environment (rlprof.launch gives it), and let SGLANG_PLUGINS admit rlprof"
+)
 
 
 @attrs.define(eq=False)  # identity: plugins are compared
@@ -46,7 +50,7 @@ class Sglang(Replica):
     Options = SglangOptions
     name = "sglang"
     process = "scheduler"
-    profiler = NATIVE
+    profiler = "SGLang's own profiler"
     notes = NOTES
 
     advise = staticmethod(hookimpl(advise))
@@ -84,7 +88,7 @@ class Sglang(Replica):
     async def _arrive(self, engine: Engine, workers: Workers) -> None:
         """Choose the way, and let the schedulers warm up."""
         await engine.look()
-        chosen = way(self.options, engine, workers.tools)
+        chosen = _way(self.options, engine, workers.tools)
         if chosen == "worker":
             await self._prepare(workers)
         self._way = chosen
@@ -115,7 +119,7 @@ class Sglang(Replica):
         if not self._way:
             await self._arrive(engine, workers)
         recording = await super()._start(window, target, folder, handle, workers)
-        recording.unsupported |= unasked(self.options, engine, workers.tools)
+        recording.unsupported |= _unasked(self.options, engine, workers.tools)
         return recording
 
     async def _begin_native(
@@ -178,3 +182,31 @@ def _ready(engine: Engine) -> Ready:
         lambda: "thread" if engine.is_resting and loop_here() is None else "process",
         lambda: engine.loop,
     )
+
+
+def _not_there(facts: Facts) -> str:
+    """Say why rlprof cannot record in the schedulers, and what to do."""
+    if not facts.lacks:
+        return _NOT_THERE
+    return (
+        f"this SGLang has no {', '.join(facts.lacks)}: install an rlprof-sglang that knows release "
+        f"{facts.version or 'of this engine'}"
+    )
+
+
+def _way(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
+    """Choose the way; raise CaptureError if neither is possible."""
+    inside = ""
+    if options.needs_native:
+        inside = f"{', '.join(options.needs_native)}: SGLang's own profiler does that"
+    elif not engine.facts.is_inside:
+        inside = _not_there(engine.facts)
+    both = ("schedulers", inside), (Sglang.profiler, "")
+    return choose("sglang", options.way, tools, *both)
+
+
+def _unasked(options: SglangOptions, engine: Engine, tools: Mapping[str, Any]) -> dict[str, str]:
+    """Report that SGLang's profiler records instead of the tools, though nobody asked for it."""
+    if options.way != "auto" or options.needs_native or not tools or engine.facts.is_inside:
+        return {}
+    return {"tool: torch": f"SGLang's own profiler records, unguarded; {_not_there(engine.facts)}"}

@@ -141,9 +141,7 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     """Choose the way; raise CaptureError if neither is possible."""
     facts = engine.facts
     inside = ""
-    if not tools:
-        inside = "the config names no tool for them"
-    elif not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
+    if not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
         inside = "this server's workers cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
         inside = (
@@ -159,9 +157,7 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
             native = f"vLLM {version(sources)} has it in a place unknown to rlprof-vllm"
     elif "start_profile" not in facts.methods:
         native = f"{facts.kind} has no start_profile"
-    elif tools and "torch" not in tools:
-        native = f"it records torch only, and cannot replace {', '.join(tools)}"
-    return choose("vllm", options.way, ("workers", inside), (Vllm.profiler, native))
+    return choose("vllm", options.way, tools, ("workers", inside), (Vllm.profiler, native))
 
 
 def _check_hosting(engine: Engine) -> None:
