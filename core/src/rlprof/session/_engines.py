@@ -70,10 +70,10 @@ class _OnALoop(Instruments):
         return [{"target": attrs.asdict(self._target)}]
 
 
-def held_ranks(where: str, ranks: Iterable[int] | str) -> tuple[int, ...]:
+def held_ranks(where: str, ranks: Iterable[int]) -> tuple[int, ...]:
     """Return the global *ranks* an engine holds; raise ConfigError, of *where*, for no ranks."""
     try:
-        held: tuple[int, ...] = () if isinstance(ranks, str) else tuple(ranks)
+        held = tuple(ranks)
     except TypeError:  # no iterable
         held = ()
     if not held or any(type(rank) is not int or rank < 0 for rank in held):
@@ -119,13 +119,15 @@ def engine_track(
         raise ConfigError([f"attach: {what}; name the ranks it holds, and how many there are"])
     target = context.target
     if (target.role, target.replica) != (role, replica):  # else it is this process' own engine
-        held_by = dict(coordinates or {})
         world = max(held) + 1 if world_size is None else world_size
-        target = Target(role, held[0], world, replica=replica, coordinates=held_by)
-    chosen = [rank for rank in held if own.includes(rank)]
+        target = Target(role, held[0], world, replica, dict(coordinates or {}))
+    chosen = tuple(rank for rank in held if own.includes(rank))
     schedule = config.schedule(role) if chosen else Schedule()
-    workers = _workers(config, context, target, given)
-    link = Link(handle, loop, attrs.evolve(workers, loop=loop_here() if loop is None else loop))
+    workers = Workers(
+        ranks=given, chosen=chosen if given else (), given=_shared(config, context, target),
+        loop=loop_here() if loop is None else loop, closing=context.closing,
+    )  # fmt: skip
+    link = Link(handle, loop, workers)
     share = config.share(target.world_size) * max(1, len(chosen))
     instruments = _OnALoop(target, context, share, link)
     for use in uses:
@@ -134,18 +136,15 @@ def engine_track(
     return track, uses if schedule.steps else []
 
 
-def _workers(config: Config, context: Context, target: Target, ranks: tuple[int, ...]) -> Workers:
-    """Describe the processes of the engine to its plugin, without their tools yet."""
-    role = target.role
-    chosen = tuple(rank for rank in ranks if config.roles[role].includes(rank))
+def _shared(config: Config, context: Context, target: Target) -> dict[str, Any]:
+    """Return the data that every order to the processes of the engine carries."""
     data, world_size = config.as_data(), target.world_size
     data["limits"]["bytes"] = config.share(world_size) * world_size  # one role, all its ranks
-    given = {
+    return {
         "run": str(context.run.path),
         "config": {key: data[key] for key in _SHARED},
-        "role": role,
+        "role": target.role,
         "replica": target.replica or 0,
         "world_size": world_size,
         "leader": {"here": attrs.asdict(context.here), "manifest": str(context.scribe.manifest)},
     }
-    return Workers(ranks=ranks, chosen=chosen, given=given, closing=context.closing)
