@@ -67,12 +67,8 @@ class Native:
     def notes(self) -> dict[str, Any]:
         """What its export needs."""
         skips = bool(self.applied.get("iterations", {}).get("skip"))
-        return {
-            "folder": str(self.folder or ""),
-            "ran": self.ran,
-            "whys": self.whys,
-            "skips": skips,
-        }
+        folder = str(self.folder or "")
+        return {"folder": folder, "ran": self.ran, "whys": self.whys, "skips": skips}
 
     async def start(self, window: Window, target: Target, below: Path, run_id: str) -> None:
         """Start it."""

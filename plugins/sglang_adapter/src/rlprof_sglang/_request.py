@@ -67,7 +67,7 @@ class Request:
                 "torch_npu names, and SGLang does not merge these"
             )
         shown = ("activities", "with_stack", "record_shapes")
-        self.applied |= {name: wanted[name] for name in shown if name in wanted}
+        self.applied |= {name: wanted[name] for name in shown}
         self._count(wanted)
         return wanted
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError, Ready, hookimpl
+from rlprof.config import Limits
 from rlprof_engine.answers import choose
 from rlprof_engine.launching import profiler_dir
 from rlprof_engine.replica import Replica
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from rlprof_sglang._facts import Facts
     from rlprof_sglang._server import Engine
 
-_USUAL = {"configure": 60.0, "start": 5.0, "stop": 120.0}
-"""The limits if none are given."""
 _NOT_THERE = (
     "rlprof-sglang is not in its schedulers: install it there, start the engine with "
     f"{SWITCH}=1 in its environment (rlprof.launch gives it), and let SGLANG_PLUGINS admit rlprof"
@@ -97,9 +96,9 @@ class Sglang(Replica):
         """Run *hook* on a resting engine for as long as it may take: core cannot cut it."""
         if self._engine is None or not self._engine.is_resting:
             return hook
-        limits = workers.given.get("config", {}).get("limits", {})
+        limits = attrs.asdict(Limits()) | workers.given.get("config", {}).get("limits", {})
         names = ("configure", name) if name == "start" and not self._way else (name,)
-        within_s = sum(limits.get(f"{one}_timeout_s", _USUAL[one]) for one in names)
+        within_s = sum(limits[f"{one}_timeout_s"] for one in names)
         return self._engine.drive(hook, within_s, begins=name == "start")
 
     async def _start(

@@ -21,7 +21,6 @@ from rlprof_engine.wrapped import Wrapped
 if TYPE_CHECKING:
     import concurrent.futures
     from collections.abc import Callable, Coroutine, Iterator
-    from types import CodeType
 
 _LOOK_S = 0.02
 """How often to check whether somebody else runs a loop; callers that wait for us run it then."""
@@ -125,7 +124,9 @@ def turns_of(handle: Any, loop: asyncio.AbstractEventLoop) -> Turns:
             method = inspect.getattr_static(type(handle), name, None)
             if inspect.iscoroutinefunction(method):
                 setattr(handle, name, _seen(turns, getattr(handle, name)))
-            elif inspect.isfunction(method) and _runs_a_loop(inspect.unwrap(method)):
+            elif inspect.isfunction(method) and _runs_a_loop(
+                getattr(inspect.unwrap(method), "__code__", None)
+            ):
                 wrapped.put(handle, name, turns.call)
     return turns
 
@@ -141,15 +142,11 @@ def _seen(turns: Turns, method: Callable[..., Any]) -> Callable[..., Any]:
     return seen
 
 
-def _runs_a_loop(function: Any) -> bool:
-    """Whether *function*, or one defined within it, calls `run_until_complete`."""
-    code = getattr(function, "__code__", None)
-    return code is not None and _names_it(code)
-
-
-def _names_it(code: CodeType) -> bool:
-    within = [one for one in code.co_consts if inspect.iscode(one)]
-    return _RUNS in code.co_names or any(map(_names_it, within))
+def _runs_a_loop(code: Any) -> bool:
+    """Whether *code* is code that calls `run_until_complete`, or defines a function that does."""
+    return inspect.iscode(code) and (
+        _RUNS in code.co_names or any(map(_runs_a_loop, code.co_consts))
+    )
 
 
 def driven(

@@ -62,11 +62,6 @@ class Facts:
     methods: tuple[str, ...] = ()
 
     @property
-    def reaches_workers(self) -> bool:
-        """Whether it passes calls to its workers."""
-        return "collective_rpc" in self.methods
-
-    @property
     def workers(self) -> int:
         """Number of its workers."""
         return self.tp * self.pp * self.dp

@@ -10,14 +10,13 @@ from rlprof import Advice
 from rlprof_engine import beforehand
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from rlprof_vllm._options import VllmOptions
 
 OLDEST, NEWEST = "0.13.0", "0.33.0"
 """The releases whose sources we read; tests compare them with their list of releases."""
-PROFILER = "config/profiler.py"
 
 
 def sources_here() -> Path | None:
@@ -25,16 +24,16 @@ def sources_here() -> Path | None:
     return beforehand.sources_of("vllm", "envs.py")
 
 
-def fields(sources: Path, file: str, name: str) -> Collection[str]:
-    """Name the fields of class *name* in *file*; none if it is not there."""
+def profiler_fields(sources: Path) -> set[str]:
+    """Name the settings of vLLM's own profiler; none if this vLLM has them in another place."""
     try:
-        tree = ast.parse((sources / file).read_text(encoding="utf-8"))
+        tree = ast.parse((sources / "config/profiler.py").read_text(encoding="utf-8"))
     except (OSError, SyntaxError):
-        return []
+        return set()
     return {
         line.target.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef) and node.name == name
+        if isinstance(node, ast.ClassDef) and node.name == "ProfilerConfig"
         for line in node.body
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
     }
@@ -57,7 +56,7 @@ def version(sources: Path | None) -> str:
 
 def has_known_profiler(sources: Path) -> bool:
     """Whether a launch can switch on vLLM's own profiler in a way that we know, as since 0.13."""
-    return {"profiler", "torch_profiler_dir"} <= set(fields(sources, PROFILER, "ProfilerConfig"))
+    return {"profiler", "torch_profiler_dir"} <= profiler_fields(sources)
 
 
 def advise(

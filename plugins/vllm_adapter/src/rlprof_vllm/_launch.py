@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlprof import Launch
 from rlprof_engine.launching import admitted, profiler_dir
 from rlprof_vllm._facts import CONTENTS
-from rlprof_vllm._installed import PROFILER, fields, has_known_profiler, sources_here
+from rlprof_vllm._installed import has_known_profiler, profiler_fields, sources_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ def engine_launch(
     if options.way != "worker":
         wanted = _wanted(options, target, tools)
         sources = sources_here()
-        known = _OLDEST if sources is None else fields(sources, PROFILER, "ProfilerConfig")
+        known = _OLDEST if sources is None else profiler_fields(sources)
         if sources is None or has_known_profiler(sources):  # else the window says what is missing
             arguments["profiler_config"] = {k: v for k, v in wanted.items() if k in known}
     if options.way != "native":

@@ -141,7 +141,7 @@ def _way(options: VllmOptions, engine: Engine, tools: Mapping[str, Any]) -> str:
     """Choose the way; raise CaptureError if neither is possible."""
     facts = engine.facts
     inside = ""
-    if not facts.can_tell_workers and facts.kind == "http" and not facts.reaches_workers:
+    if facts.kind == "http" and "collective_rpc" not in facts.methods:
         inside = "this server's workers cannot be reached: start it with VLLM_SERVER_DEV_MODE=1"
     elif not facts.can_tell_workers:
         inside = (

@@ -121,7 +121,8 @@ def run(args: argparse.Namespace) -> int:
         raise RlprofError(f"--steps: expected at least 1, got {count}")
     logging.getLogger("rlprof").setLevel(logging.ERROR)  # this command says what happens
     connect(args.address, "attach")
-    found = find(args.kinds or _kinds(base["tool"]), args.job or "", args.timeout, _report)
+    known = [one for one in KINDS if not (base["tool"] and one.is_only_watched)]
+    found = find(args.kinds or known, args.job or "", args.timeout, _report)
     check(found, base["tool"])
     where = edges(found, args.ends_step or "")
     there = [one for one in found if not one.problem]
@@ -150,11 +151,6 @@ def _base(args: argparse.Namespace) -> dict[str, Any]:
         base["run_dir"] = args.run_dir
     base["run_dir"] = str(Path(base.get("run_dir", "outputs/profile")).absolute())
     return base
-
-
-def _kinds(tools: Sequence[str]) -> Sequence[Kind]:
-    """Return the kinds of known frameworks that take part."""
-    return [one for one in KINDS if not (tools and one.is_only_watched)]
 
 
 def _ranks(typed: str) -> Any:

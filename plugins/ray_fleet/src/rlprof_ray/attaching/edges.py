@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlprof_ray.attaching.found import Member
-    from rlprof_ray.attaching.frameworks import Kind
 
 _LOOK_S = 0.1
 _RECORD_S = 0.5
@@ -100,7 +99,9 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
     versions = [one for one in there if one.look is not None and one.look.version is not None]
     if versions and not ends_step:
         return Version(versions)
-    trainer = next((one for one in there if _is_trainer(one.kind)), None)
+    trainer = next(
+        (one for one in there if not (one.kind.engine or one.kind.is_only_watched)), None
+    )
     if trainer is None:
         raise RlprofError("attach: no trainer is live, and only calls of a trainer show the steps")
     method, name = ends_step or trainer.kind.ends_step, trainer.actor.label
@@ -119,10 +120,6 @@ def edges(found: Sequence[Member], ends_step: str) -> Edges:
             f"{', '.join(calls.seen or public[:_SHOWN])}"
         )
     return calls
-
-
-def _is_trainer(kind: Kind) -> bool:
-    return not (kind.engine or kind.is_only_watched)
 
 
 def _method(name: str) -> str:
