@@ -72,7 +72,8 @@ def begin(
     if not checked.enabled:
         return None
     role = role or _only_role(checked)
-    target = _target(checked, role, rank, world_size, coordinates)
+    target = _target(checked, role, rank, world_size)
+    target = attrs.evolve(target, coordinates=dict(coordinates or {}))
     if led is not None:
         target = attrs.evolve(target, replica=led.replica, worker=led.worker)
     boundary = Boundary(strict=checked.strict, name=str(target))
@@ -99,13 +100,7 @@ def _only_role(config: Config) -> str:
     return next(iter(config.roles), DRIVER)
 
 
-def _target(
-    config: Config,
-    role: str,
-    rank: int | None,
-    world_size: int | None,
-    coordinates: Mapping[str, int] | None,
-) -> Target:
+def _target(config: Config, role: str, rank: int | None, world_size: int | None) -> Target:
     """Return the rank of this process and the world size, as given or from its launcher."""
     if config.roles and role not in config.roles and role != DRIVER:
         message = "role %r is not in the config (there: %s), so it writes spans only%s"
@@ -121,7 +116,7 @@ def _target(
     if beyond and rank == 0:  # the config may be that of a larger job
         message = "roles.%s.ranks: rank %d does not exist in a world of %d: not recorded"
         write_log(logging.WARNING, message, role, beyond[0], world_size)
-    return Target(role, rank, world_size, coordinates=dict(coordinates or {}))
+    return Target(role, rank, world_size)
 
 
 def _number(name: str, given: object, variable: str, default: int) -> int:
@@ -146,18 +141,15 @@ def _open(
     if target.worker is not None:  # its process may have another session
         name += f"-replica{target.replica}-worker{target.worker}"
     scratch = home / f"{run.run_id}-{run.attempt}" / name
-    limits = config.limits
     quiet = Boundary(strict=False, name=str(target))  # nothing would catch it: the thread would end
-    scribe = Scribe(
-        run.path, name, scratch=scratch, limits=limits, boundary=quiet, spans=config.spans
-    )
+    scribe = Scribe(config, run.path, name, scratch=scratch, boundary=quiet)
     manager = PluginManager("rlprof")
     named = config.listeners if led is None or not config.listeners else None
     if run.url:
         named = (*(named or ()), "bucket")
     heard = Listeners(plugins.listeners(named), manager, scribe)
     context = Context(
-        target, here, run, scratch, limits, boundary, scribe, heard, manager,
+        target, here, run, scratch, config.limits, boundary, scribe, heard, manager,
         any_thread=led is not None and led.any_thread,
     )  # fmt: skip
     session = Session(config, context, leads=led is None)

@@ -80,11 +80,10 @@ class Instruments:
         from rlprof.session._recorder import Recorder  # most ranks record nothing
 
         for use in uses:
-            if use.name not in self._recorders:  # before it configures, so that `watch` sees it
-                self._recorders[use.name] = Recorder(
-                    use.name, self._target, self._context, self.link
-                )
-            self._recorders[use.name].take(use)
+            name = use.name
+            if name not in self._recorders:  # before it configures, so that `watch` sees it
+                self._recorders[name] = Recorder(name, self._target, self._context, self.link)
+            self._recorders[name].take(use)
 
     def prepared(
         self, uses: Sequence[ToolUse], window: Window, demand: Demand | None

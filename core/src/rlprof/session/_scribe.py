@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from rlprof.config import Limits, Spans
+    from rlprof.config import Config
     from rlprof.rundir import RawSpan
     from rlprof.session._boundary import Boundary, Guard
     from rlprof.session._exports import Exports
@@ -43,14 +43,7 @@ class Scribe:
     """Writes one process' manifest and spans, and runs its exports."""
 
     def __init__(
-        self,
-        folder: Path,
-        name: str,
-        *,
-        scratch: Path,
-        limits: Limits,
-        boundary: Boundary,
-        spans: Spans,
+        self, config: Config, folder: Path, name: str, *, scratch: Path, boundary: Boundary
     ) -> None:
         self.watchers: list[Callable[[], None]] = []
         """Called once a second or so."""
@@ -61,7 +54,7 @@ class Scribe:
         """Figures of the last step, if a listener makes them. Replaced whole, never changed."""
         self.span_watchers: dict[Callable[[Sequence[RawSpan]], object], Guard] = {}
         """Functions that see spans before they are written, those of a step until it ended."""
-        self._most_bytes = spans.bytes
+        self._most_bytes = config.spans.bytes
         """Size of the file of spans; beyond it, only steps and phases are written."""
         self._left_out = self._left_out_before = self._reported = 0
         """The spans so far; when the last step ended; when last reported."""
@@ -70,7 +63,7 @@ class Scribe:
         self.manifest = folder / "manifest" / f"{name}.jsonl"
         self._folder = folder
         self._scratch = scratch
-        self._limits = limits
+        self._export_timeout_s = config.limits.export_timeout_s
         self.boundary = boundary
         self._manifest = Journal(self.manifest)
         self._spans = Journal(folder / "spans" / f"{name}.jsonl")
@@ -135,7 +128,7 @@ class Scribe:
             now = time.monotonic()
             exports = self._exports
             is_here = exports is not None and exports.is_here
-            if now - self._moved > (self._limits.export_timeout_s if is_here else _STUCK_S):
+            if now - self._moved > (self._export_timeout_s if is_here else _STUCK_S):
                 self._abandon()
                 reason = f"{self._folder} does not answer; what is not written yet is lost"
                 self.boundary.warn("close", reason)
@@ -187,7 +180,7 @@ class Scribe:
         if self._exports is None:
             from rlprof.session._exports import Exports
 
-            self._exports = Exports(self.jobs, self._limits.export_timeout_s, self.discard)
+            self._exports = Exports(self.jobs, self._export_timeout_s, self.discard)
         return self._exports.poll()
 
     def _abandon(self, _: str = "") -> None:
