@@ -102,15 +102,12 @@ def _of_role(config: Config, target: Target, faults: Faults) -> tuple[ToolUse, .
     place = "tool" if own.tool is None else join(here, "tool")
     loaded = {name: plugin for name in names if (plugin := _load("tool", name, place, faults))}
     _compare_claims(loaded, here, faults)
-    uses = [
-        _use(config, target, "tool", name, plugin, faults=faults) for name, plugin in loaded.items()
-    ]
-    tools = [use for use in uses if use is not None]
+    uses = (_use(config, target, "tool", name, one, faults=faults) for name, one in loaded.items())
+    tools = list(filter(None, uses))
     led = None
     if own.engine is not None and engine is not None:
         workers = Workers({use.name: use.asked for use in tools} if drives else {})
-        more = {"handle": None, "workers": workers}
-        led = _use(config, target, "engine", own.engine, engine, faults=faults, **more)
+        led = _use(config, target, "engine", own.engine, engine, faults=faults, workers=workers)
     everyone = tools if led is None else [*tools, led]
     try:
         launch = merge_launches({use.name: use.launch for use in everyone})
@@ -149,7 +146,7 @@ def _use(
     plugin: type[Any],
     *,
     faults: Faults,
-    **given: Any,
+    workers: Workers | None = None,
 ) -> ToolUse | None:
     """Structure the options of one plugin for one role, and ask for its needs at launch."""
     everywhere = join(f"{kind}s", name)
@@ -165,7 +162,7 @@ def _use(
         options = faults.add(at, f"the plugin cannot read its options: {raised(exc)}")
     if options is BAD or faults.below(everywhere) or faults.below(here):
         return None
-    tools = given["workers"].tools if "workers" in given else {}
+    tools = {} if workers is None else workers.tools
     advice = advice_of(plugin, options, config.limits, tools, asked=asked)
     for one in advice:
         if one.level == "fault":
@@ -173,7 +170,7 @@ def _use(
             faults.add(place if one.about else at, one_line(one.text, longest=500))
     try:
         hook = plugins.hooks(plugin())
-        launch = hook.configure(place="launch", target=target, options=options, **given)
+        launch = hook.configure(place="launch", target=target, options=options, workers=workers)
     except RlprofError as exc:
         faults.add(at, one_line(exc, longest=500))
     except (Exception, SystemExit) as exc:  # a stranger's code: reported as a fault
