@@ -223,7 +223,7 @@ class Recorder:
             return
         scribe, seconds = self._context.scribe, None
         scribe.clock()
-        export = partial(scribe.jobs.append, job)
+        export = partial(scribe.export, job)
         try:
             if self._caller.unanswered != "start":  # a stop follows it
                 with self._guards["stop"]:

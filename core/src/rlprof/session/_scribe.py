@@ -72,7 +72,7 @@ class Scribe:
         self._rubbish: deque[Path] = deque()
         self._tickets: deque[threading.Event] = deque()
         self.jobs: deque[Job] = deque()
-        """The captures that are not exported yet; they are exported in this order."""
+        """The captures that are not exported yet."""
         self._exports: Exports | None = None
         self._wake = threading.Event()
         self._ended = threading.Event()
@@ -103,6 +103,10 @@ class Scribe:
     def discard(self, folder: Path) -> None:
         """Remove a scratch folder that is no longer needed."""
         self._rubbish.append(folder)
+
+    def export(self, job: Job) -> None:
+        """Export a capture, after those before it."""
+        self.jobs.append(job)
 
     def hurry(self) -> None:
         """Write waiting records now rather than within a second."""
