@@ -8,8 +8,12 @@ import pytest
 from rlprof import Capture, CaptureError, Target, Window
 from rlprof_engine import requests
 from rlprof_engine.frontend import Served, parted, watched
-from rlprof_engine.requests import Watched, trace_of
+from rlprof_engine.recording import IDLE
+from rlprof_engine.requests import Watched, begun_in, trace_of
+from rlprof_sglang import Sglang
+from rlprof_vllm import Vllm
 from tests.cases import cases
+from tests.engine_parts.lab import Driven
 
 
 def test_a_frontend_goes_on_whatever_we_do_with_its_requests():
@@ -74,6 +78,42 @@ def test_slices_lie_where_the_request_was(trace, tmp_path, line, dur):
     assert (whole["ts"], whole["dur"]) == (1_000_000, dur)
     threads = {one["tid"]: one["args"]["name"] for one in events if one["name"] == "thread_name"}
     assert threads == {whole["tid"]: "request lane 1"}
+
+
+def test_first_tokens_in_the_window_are_counted(tmp_path):
+    """Those of a request from before are not, and a damaged file has none."""
+    before, within = ({"left": None, "first_token_ts": at} for at in (9.0, 12.0))
+    lines = [{"id": "a", **before}, {"id": "b", **within}, {"id": "c", "left": 11.0}]
+    requests.write(tmp_path, requests.text_of(10.0, 20.0, lines))
+    (tmp_path / "damaged").write_text("{")
+
+    assert begun_in(tmp_path / requests.FILE) == 1
+    assert begun_in(tmp_path / "damaged") == 0
+
+
+NONE, SOME = ({"state": "ended", "iterations": count} for count in (0, 3))
+
+
+@pytest.mark.parametrize("plugin", [Vllm, Sglang])
+@cases(
+    "dp, ended, told_by",
+    (1, [NONE, NONE], [Vllm, Sglang]),
+    (1, [NONE | {"iterations": None}], [Vllm, Sglang]),
+    (1, [SOME, NONE], []),
+    (1, [{"state": "idle", "why": IDLE}], [Sglang]),
+    (1, [{"state": "idle", "why": "by skip"}], []),
+    (2, [NONE], []),
+)
+def test_requests_without_a_step_are_told(monkeypatch, tmp_path, *, plugin, dp, ended, told_by):
+    """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
+    driven, lines = Driven(monkeypatch, tmp_path, plugin, None), [WHOLE | {"left": None}] * 2
+    notes = {"way": "worker", "answers": {"ended": ended}, "facts": {"dp": dp}}
+    (driven.folder / f"{plugin.__name__.lower()}.json").write_text(json.dumps(notes))
+    requests.write(driven.folder, requests.text_of(10.0, 20.0, lines))
+
+    *_, summary = driven.call("export")
+
+    assert ("2 requests were answered, but no" in summary.note) is (plugin in told_by)
 
 
 class Watching(requests.Requests):

@@ -71,6 +71,17 @@ def fewer(options: Mapping[str, Any], ran: Iterable[tuple[str, int | None]]) -> 
     ]
 
 
+def unseen(steps: Collection[int], begun: int) -> list[str]:
+    """Report that *begun* requests got their first token in the window, but no step was seen.
+
+    *steps*: the number that each process recorded in the window.
+    """
+    if not begun or not steps or any(steps):
+        return []
+    what = f"{begun} requests were answered, but no engine step was seen"
+    return [f"{what}; rlprof does not know how this release runs its steps"]
+
+
 def other_number(there: int, workers: Workers, word: str) -> dict[str, str]:
     """Report that an engine of *there* processes was attached with another number of ranks.
 

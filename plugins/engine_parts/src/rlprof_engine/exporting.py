@@ -9,7 +9,7 @@ import attrs
 
 from rlprof import Artifact
 from rlprof_engine.recording import IDLE
-from rlprof_engine.requests import FILE, trace_of
+from rlprof_engine.requests import FILE, begun_in, trace_of
 from rlprof_engine.traces import artifact_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Exported:
     made: list[Artifact] = attrs.field(factory=list)
     found: list[dict[str, Any]] = attrs.field(factory=list)
     """What was found in each trace."""
+    begun: int = 0
+    """Requests that got their first token in the window."""
 
     @classmethod
     def of(cls, capture: Capture, folder: Path, out: Path, notes: str) -> Exported:
@@ -66,6 +68,7 @@ class Exported:
         """Make the trace of the requests; *counts*: the engine's steps are for them alone."""
         file = self.folder / FILE
         if file.exists():
+            self.begun = begun_in(file) if counts else 0
             steps = sum(one.get("iterations") or 0 for one in self.ended) if counts else 0
             self.made.append(trace_of(self.capture, file, self.out, steps=steps))
 

@@ -165,6 +165,16 @@ class Requests:
             write(folder, text)
 
 
+def begun_in(file: Path) -> int:
+    """Count the requests of *file* that got their first token in its window."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            began = json.loads(next(lines))["began"]
+            return sum(json.loads(line).get("first_token_ts", 0) > began for line in lines)
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return 0  # damage is reported elsewhere
+
+
 def trace_of(capture: Capture, file: Path, out: Path, *, steps: int = 0) -> Artifact:
     """Make a trace of *file*; keep a damaged file unchanged.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import Artifact
-from rlprof_engine.answers import fewer
+from rlprof_engine.answers import fewer, unseen
 from rlprof_engine.exporting import NOBODY_LEFT, Exported, named, refused
 from rlprof_engine.recording import IDLE
 from rlprof_engine.traces import Looked, Whose
@@ -76,6 +76,8 @@ def _summary(window: Exported, *, has_merged: bool) -> Artifact:
         missing += window.unended
     if notes.get("merged") and not has_merged:
         missing.append("SGLang left no merged file; its log says why")
+    answers = [one for one in window.ended if one["state"] == "ended" or one.get("why") == IDLE]
+    missing += unseen([one.get("iterations") or 0 for one in answers], window.begun)
     short = fewer(window.capture.options, _ran(window))
     whys = notes.get("whys", [])
     return window.summary("sglang", missing, [*idle, *short, *whys], is_whole=not (missing or whys))

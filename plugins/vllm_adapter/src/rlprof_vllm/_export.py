@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_engine.answers import fewer
+from rlprof_engine.answers import fewer, unseen
 from rlprof_engine.exporting import NOBODY_LEFT, Exported, named, refused
 from rlprof_engine.traces import Looked, Whose
 from rlprof_vllm._native import FILES
@@ -33,6 +33,9 @@ def exported(capture: Capture, folder: Path, out: Path) -> list[Artifact]:
     raws = sorted((folder / FILES).glob("*"))
     window.add_traces(raws, _STEP, partial(_whose, capture, window.facts))
     missing = _missing(window)
+    if window.facts.get("dp") == 1:  # else another replica may have served them
+        ended = [one for one in window.ended if one["state"] == "ended"]
+        missing += unseen([one.get("iterations") or 0 for one in ended], window.begun)
     short = fewer(capture.options, [(named(one), one.get("iterations")) for one in window.ended])
     return [*window.made, window.summary("vllm", missing, short, is_whole=not missing)]
 
