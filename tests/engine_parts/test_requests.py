@@ -80,17 +80,6 @@ def test_slices_lie_where_the_request_was(trace, tmp_path, line, dur):
     assert threads == {whole["tid"]: "request lane 1"}
 
 
-def test_first_tokens_in_the_window_are_counted(tmp_path):
-    """Those of a request from before are not, and a damaged file has none."""
-    before, within = ({"left": None, "first_token_ts": at} for at in (9.0, 12.0))
-    lines = [{"id": "a", **before}, {"id": "b", **within}, {"id": "c", "left": 11.0}]
-    requests.write(tmp_path, requests.text_of(10.0, 20.0, lines))
-    (tmp_path / "damaged").write_text("{")
-
-    assert begun_in(tmp_path / requests.FILE) == 1
-    assert begun_in(tmp_path / "damaged") == 0
-
-
 NONE, SOME = ({"state": "ended", "iterations": count} for count in (0, 3))
 
 
@@ -107,6 +96,8 @@ NONE, SOME = ({"state": "ended", "iterations": count} for count in (0, 3))
 def test_requests_without_a_step_are_told(monkeypatch, tmp_path, *, plugin, dp, ended, told_by):
     """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
     driven, lines = Driven(monkeypatch, tmp_path, plugin, None), [WHOLE | {"left": None}] * 2
+    lines += [{"id": "older", "left": None, "first_token_ts": 9.0}, {"id": "c", "left": 11.0}]
+    (tmp_path / "damaged").write_text("{")
     notes = {"way": "worker", "answers": {"ended": ended}, "facts": {"dp": dp}}
     (driven.folder / f"{plugin.__name__.lower()}.json").write_text(json.dumps(notes))
     requests.write(driven.folder, requests.text_of(10.0, 20.0, lines))
@@ -114,6 +105,7 @@ def test_requests_without_a_step_are_told(monkeypatch, tmp_path, *, plugin, dp, 
     *_, summary = driven.call("export")
 
     assert ("2 requests were answered, but no" in summary.note) is (plugin in told_by)
+    assert begun_in(tmp_path / "damaged") == 0
 
 
 class Watching(requests.Requests):
