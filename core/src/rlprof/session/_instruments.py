@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -90,7 +92,7 @@ class Instruments:
     ) -> OpenWindow:
         """Make all of *uses* ready for *window*, lighter if the last was too much."""
         asked = {} if demand is None else {"request": demand.id}
-        left = self._limit - self.spent
+        left, data, place = self._limit - self.spent, attrs.asdict(window), window.folder
         chosen = []
         for use in uses:
             recorder = self._recorders[use.name]
@@ -101,7 +103,7 @@ class Instruments:
             if why:
                 self._context.boundary.log(f"{window.id}: {use.name} records less: {why}")
                 noted = {"lighter": why, **asked}
-            recorder.prepare(window, **noted)
+            recorder.prepare(window, data, place, **noted)
             chosen.append(recorder)
         return OpenWindow(window, chosen)
 

@@ -17,7 +17,6 @@ from rlprof.rundir import scratch_name
 from rlprof.session._boundary import Guard
 from rlprof.session._calls import Caller
 from rlprof.session._job import RAW, Job
-from rlprof.types import Capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,12 +58,12 @@ class Recorder:
         self.last_stop_s = 0.0
         """The stop of that window."""
         self._target = target
+        self._target_data = attrs.asdict(target)
         self._folder = target.folder
         self._scratch = context.scratch if link is None else context.scratch / self._folder
         self._context = context
         self._link = link
-        named = {} if link is None else {"target": attrs.asdict(target)}
-        self._key = {"tool": name, **named}
+        self._key = {"tool": name} if link is None else {"tool": name, "target": self._target_data}
         """The fields of manifest lines about this target and plugin."""
         self._caller = Caller(name, context.limits, context.boundary)
         self._guards = {
@@ -164,11 +163,13 @@ class Recorder:
             loop = loop() if callable(loop) else loop
         return self._link.is_on_its_loop(loop)
 
-    def prepare(self, window: Window, **noted: Any) -> None:
-        """Make the folder of the capture and write the line that announces it."""
+    def prepare(self, window: Window, data: Mapping[str, Any], place: str, **noted: Any) -> None:
+        """Make the folder of the capture and write the line that announces it.
+
+        *data* and *place* are the window as plain data, and its folder.
+        """
         run, here, use = self._context.run, self._context.here, self.now.use
-        made, asked = use.plugin, dict(use.asked)
-        key, place = {"window": attrs.asdict(window), **self._key}, window.folder
+        made, asked, key = use.plugin, dict(use.asked), {"window": data, **self._key}
         folder = self._scratch / scratch_name(place, self.name)
         out = run.path.joinpath(place, self._folder, self.name)
         self._given = {"target": self._target, "window": window, "folder": folder / RAW}
@@ -179,14 +180,16 @@ class Recorder:
         self._job = Job(key, folder, out, run.path, in_process=own, measured=self._measured)
         self._missed = set()
         self._context.scribe.record("opened", **key, scratch=str(folder), asked=asked, **noted)
+        capture = {
+            "run_id": run.run_id, "target": self._target_data, "window": data, "tool": self.name,
+            "host": here.host, "pid": here.pid, "options": asked,
+            "plugin": f"{made.__module__}:{made.__qualname__}",
+            "kind": "tool" if self._link is None else "engine",
+        }  # fmt: skip
         with self._guards["prepare"]:
-            capture = Capture(
-                run.run_id, self._target, window, self.name, here.host, here.pid, asked,
-                f"{made.__module__}:{made.__qualname__}", "engine" if self._link else "tool",
-            )  # fmt: skip
             os.makedirs(f"{folder}/{RAW}", exist_ok=True)  # noqa: PTH103 -- on the way into a step
             with open(f"{folder}/capture.json", "wb", buffering=0) as file:  # noqa: PTH123
-                file.write(json.dumps(attrs.asdict(capture), default=str).encode())
+                file.write(json.dumps(capture, default=str).encode())
             return
         self._drop()  # no recording is better than one that cannot be exported
 
