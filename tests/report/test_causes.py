@@ -236,19 +236,19 @@ def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
     assert [one.title for one in findings] == [title]
 
 
-def test_a_slow_host_is_named(tmp_path):
-    """All of its ranks are slow, a bit more by turns; rewards are what the others take."""
-    folder = Folder()
-    stems = [folder.process("actor", rank, world=4, host=f"node-{rank // 2}") for rank in range(4)]
+@cases("hosts, who", (2, "the 2 ranks of actor on node-0"), (1, "ranks 0-1 of actor"))
+def test_ranks_that_are_slow_together_are_named(hosts, who, tmp_path):
+    """All of a host, or half of all, a bit more by turns; rewards are what the others take."""
+    folder, where = Folder(), [f"node-{rank * hosts // 4}" for rank in range(4)]
+    stems = [folder.process("actor", rank, world=4, host=where[rank]) for rank in range(4)]
     for step in range(1, 9):
         for rank, stem in enumerate(stems):
             done = step + (0.7 + 0.05 * (rank == step % 2) if rank < 2 else 0.3)
             folder.whole_step(stem, step, {"reward": (step, done), "meet": (done, step + 0.9)})
 
-    host, rewards = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
+    slow, rewards = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
 
-    said = "All wait 0.45 s for the 2 ranks of actor on node-0, the slowest in reward."
-    assert host.title == said
+    assert slow.title == f"All wait 0.45 s for {who}, the slowest in reward."
     assert rewards.title == "Computing rewards takes 0.30 s in reward, while training waits."
 
 
@@ -270,22 +270,24 @@ def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
 
 
 @cases(
-    "slow, title", ([0, 1], ""), ([0], "Replica 0 ends"), ([0, 2], "The 2 replicas on node-0 end")
-)
-def test_replicas_are_slow_only_if_they_are_always_the_same(slow, title, tmp_path):
+    "slow, is_noted, title",
+    ([0, 1], True, ""), ([0], True, "Replica 0 ends"), ([0], False, "All wait"),
+    ([0, 2], True, "The 2 replicas on node-0 end"),
+)  # fmt: skip
+def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, title, tmp_path):
     """Of four with as many requests, one is always the last: it must not change, or its host."""
     folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
     driver, agent = folder.process("driver", 0), folder.process("agent", 0)
-    for replica in range(4):
-        folder.process("rollout", replica, replica=replica, host=f"node-{replica % 2}")
+    stems = [folder.process("rollout", n, replica=n, host=f"node-{n % 2}") for n in range(4)]
     for step in range(1, 11):
         for number in range(32):
-            late = slow[step % len(slow)]
-            took = 0.7 if number % 4 == late else 0.6 if number % 4 in slow and title else 0.4
-            times = step, step + took
-            about = {"trajectory": f"{step}-{number}", "replica": number % 4, "tokens": 8}
+            late, replica = slow[step % len(slow)], number % 4
+            took = 0.7 if replica == late else 0.6 if replica in slow and title else 0.4
+            times, about = (step, step + took), {"trajectory": f"{step}-{number}", "tokens": 8}
+            about |= {"replica": replica} if is_noted else {}
             whole = folder.span(agent, "span", "trajectory", times, None, **about)
             folder.span(agent, "span", "request", times, None, parent=whole, **about)
+            folder.span(stems[replica], "phase", "rollout", times, step)
         folder.whole_step(driver, step, {"rollout": (step, step + 0.7)}, (step, step + 0.71))
 
     findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).findings

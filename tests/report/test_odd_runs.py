@@ -388,6 +388,7 @@ def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
     watched = analyse(rlprof.read(path))
 
     assert (analysis.whose, watched.whose) == ("driver", "the actors")
+    assert ["a second late" in " ".join(one.notes) for one in (analysis, watched)] == [False, True]
     (gap,) = (one for one in watched.findings if one.cause == "gap")
     assert gap.where == ("the driver between its calls",)
     assert [(one.name, one.last, one.median_s) for one in analysis.phases] == [

@@ -171,7 +171,8 @@ def _finding(
     more = ""
     if finding.step is not None and step is None:
         more = f": rlprof why {argument(analysis.run)} --step {finding.step}"
-    yield plain(f"   look at: {plain('; '.join(finding.where), width)}{more}")
+    longest = None if finding.cause == "device" else width  # it names a file
+    yield plain(f"   look at: {plain('; '.join(finding.where), longest)}{more}")
     if finding.command:
         when = "next" if analysis.state == "running" else "while the next run is live"
         yield plain(f"   {when}: {finding.command}")

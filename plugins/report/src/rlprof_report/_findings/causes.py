@@ -9,7 +9,7 @@ import numpy as np
 from rlprof_report._figures.helps import REWARD, SYNC, UPDATE, WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.facts import Measure, is_data, slow_host, uneven_tokens
+from rlprof_report._findings.facts import Measure, is_data, slow_ranks, uneven_tokens
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.pauses import pauses_of
 from rlprof_report._findings.rollout import rollout_of
@@ -75,24 +75,25 @@ def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
 
 
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
-    """Add up the phases in which one rank or host is the slowest, and ranks do not meet."""
-    found: dict[str, list[tuple[float, Group, Ranks]]] = {}
+    """Add up the phases in which the same ranks are the slowest, and ranks do not meet."""
+    found: dict[tuple[str, frozenset[int]], list[tuple[float, Group, Ranks]]] = {}
     pairs = zip(facts.groups, facts.step.ranks, strict=True)
     for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
-        is_replicas = is_rollout and context.leads_fleet
+        is_replicas = is_rollout and context.leads_fleet and _has_replicas(facts)
         later_s = _later_s(group)
         if ranks.meets or is_replicas or is_data(group.phase) or later_s < ranks.wait_s / 2:
             continue
         if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
             continue  # one rank drives the rollout of all
-        who = slow_host(group, context) or context.name(int(group.processes[group.wait.slowest]))
+        slow = slow_ranks(group, context)
         wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
-            wait -= sum(one[0] for other, own in found.items() if other != who for one in own)
+            late = [own for other, own in found.items() if not other[1] & slow[1]]
+            wait -= sum(one[0] for own in late for one in own)
         if wait > max(0.1 * (ranks.max_s - ranks.wait_s), _NEXT_TO_NONE * facts.step.seconds):
-            found.setdefault(who, []).append((wait, group, ranks))
-    for who, phases in found.items():
+            found.setdefault(slow, []).append((wait, group, ranks))
+    for (who, _), phases in found.items():
         wait = sum(one[0] for one in phases)
         _, group, own = max(phases, key=lambda one: one[0])
         process = int(group.processes[group.wait.slowest])
@@ -117,6 +118,11 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             "" if phase == BETWEEN else phase,
             is_by_chance=facts.step.rollout is not None and ROLLOUT.search(phase) is not None,
         )
+
+
+def _has_replicas(facts: Facts) -> bool:
+    """Whether requests note their replicas; else the rollout is compared as other phases are."""
+    return facts.step.rollout is not None and len(facts.step.rollout.replicas) > 1
 
 
 def _later_s(group: Group) -> float:

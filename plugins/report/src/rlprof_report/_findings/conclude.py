@@ -32,6 +32,12 @@ _NEIGHBOURS = 10
 _SLOW, _SLOW_S = 1.5, 0.5
 """Steps are slow without a known cause if they take so many medians, and so many seconds more; a
 single one, twice these seconds."""
+_SHORT_S = 20.0
+"""Steps in which a second matters."""
+_LATE = (
+    "rlprof attach may see a step begin a second late, so a step may have been a second longer or "
+    "shorter; its phases are exact."
+)
 
 
 def conclude(
@@ -49,6 +55,9 @@ def conclude(
     leads_fleet = run.processes[leader].target.role == DRIVER
     context = Context(run.processes, leader, leads_fleet, silent, is_guest=run.is_guest)
     notes = list(analysis.notes)
+    median_s = analysis.clean.median_s
+    if run.is_guest and median_s is not None and median_s < _SHORT_S:
+        notes.append(_LATE)
     devices = () if analysis.device is None else device_findings(analysis.device, analysis)
     if step is not None:
         findings, answer = _of_step(analysis, run, facts, context, step)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._plain import whose
+from rlprof_report._plain import listed, whose
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,14 +51,25 @@ def uneven_tokens(group: Group) -> Iterator[str]:
         )
 
 
-def slow_host(group: Group, context: Context) -> str:
-    """Name the host of the slowest rank if its ranks are the slow ones, all of them."""
-    hosts = context.hosts[group.processes]
-    half = group.seconds[group.wait.slowest] - group.wait.seconds / 2
-    there = hosts == (host := hosts[group.wait.slowest])
-    if there.sum() < 2 or there.all() or not np.array_equal(there, group.seconds > half):
-        return ""
-    return f"the {there.sum()} ranks of {group.role} on {host}"
+def slow_ranks(group: Group, context: Context) -> tuple[str, frozenset[int]]:
+    """Name those that the others wait for in *group*, and return their processes.
+
+    They are the ranks of one host; or a few, half of all at most, that are far from the others; or
+    the slowest one.
+    """
+    slowest, seconds, processes = group.wait.slowest, group.seconds, group.processes
+    slow = seconds > seconds[slowest] - group.wait.seconds / 2
+    who = ""
+    if 1 < slow.sum() < len(slow):
+        hosts = context.hosts[processes]
+        apart_s = seconds[slow].min() - seconds[~slow].max()
+        if np.array_equal(slow, hosts == hosts[slowest]):
+            who = f"the {slow.sum()} ranks of {group.role} on {hosts[slowest]}"
+        elif 2 * slow.sum() <= len(slow) and 2 * apart_s >= group.wait.seconds:
+            who = f"ranks {listed(ranges_of(group.ranks[slow].tolist()))} of {group.role}"
+    if not who:
+        return context.name(int(processes[slowest])), frozenset({int(processes[slowest])})
+    return who, frozenset(processes[slow].tolist())
 
 
 def bound_of(seconds: float, whole_s: float, margin: float = MARGIN) -> float:

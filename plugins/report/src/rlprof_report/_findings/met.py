@@ -32,7 +32,7 @@ def met_in(analysis: Analysis, phase: PhaseSummary, *, perhaps: bool = False) ->
     if phase.share < _LARGE or is_rollout or not found:
         return ""
     alike = _ALIKE if perhaps else -1.0
-    together = [one.meets or one.wait_s <= alike * one.max_s for one in found]
+    together = [one.meets or max(one.wait_s, one.waste_s) <= alike * one.max_s for one in found]
     return found[0].role if sum(together) * 2 >= len(together) else ""
 
 

@@ -110,6 +110,7 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
     bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
     if behind <= 0 or bulk < behind / 2:
         return None
+    even_s = rollout.even_gain_s
     requests = float(np.median([one.requests for one in others]))
     slots = float(np.median([one.slots for one in others]))
     whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
@@ -129,7 +130,7 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
         who,
         f"{who[0].upper()}{who[1:]} {ends} {secs(behind)} after {whose}; "
         f"{why or f'{they} slower with as many requests'}.",
-        (f"Moving requests alone, so that all end together, saves {secs(rollout.even_gain_s)}.",),
+        (f"Moving requests alone, so that all end together, saves about {secs(even_s)}.",),
         (f"replica {last.name}",),
         "rollout",
         int(last.name) if last.name.isdecimal() and len(last.name) < 7 else None,
