@@ -216,6 +216,7 @@ def test_a_role_that_is_too_small_for_the_ranks_is_not_recorded():
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
     """The actors close their windows by themselves, and are free for the next."""
     asked = shell(ray, tmp_path, "--steps", "100")
+    assert re.fullmatch(r"rlprof: the cluster at \S+:\d+\n", next(asked.stderr))
     assert any("recording" in line for line in asked.stderr)
     asked.kill()
     asked.communicate()

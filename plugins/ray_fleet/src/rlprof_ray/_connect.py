@@ -14,20 +14,23 @@ from rlprof.errors import RlprofError, one_line
 _KNOCK_S = 10
 
 
-def connect(address: str, command: str) -> None:
-    """Connect to the cluster at *address*; raise RlprofError, of *command*, if none answers."""
+def connect(address: str, command: str) -> str:
+    """Connect to the cluster at *address*, and return the address of its head.
+
+    Raise RlprofError, of *command*, if none answers.
+    """
     _send_token()
     try:
         import ray
     except ImportError as exc:
         raise RlprofError(f"{command}: Ray is not installed here; pip install ray") from exc
-    if ray.is_initialized():
-        return
     try:
-        if address == "auto" and not os.environ.get("RAY_ADDRESS"):
-            _check_alone(command)
-        _knock(address)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        if not ray.is_initialized():
+            if address == "auto" and not os.environ.get("RAY_ADDRESS"):
+                _check_alone(command)
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+        return str(ray.get_runtime_context().gcs_address)
     except (OSError, ValueError, RuntimeError) as exc:
         _check_versions(str(exc), command)
         why = one_line(exc).rstrip(".")

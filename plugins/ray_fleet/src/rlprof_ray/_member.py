@@ -23,8 +23,8 @@ _SYSTEM = "_ray_system"
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_GUESSES = re.compile(r" (There are some potential root|Some common) causes.*")
-"""Sentences of Ray on what may end any process."""
+_GUESSES = re.compile(r" (There are some potential root causes|Some common causes|Owner Id:).*")
+"""Sentences of Ray on what may end any process, and numbers."""
 
 
 def in_short(exc: BaseException) -> str:

@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     if count < 1:
         raise RlprofError(f"--steps: expected at least 1, got {count}")
     logging.getLogger("rlprof").setLevel(logging.ERROR)  # this command says what happens
-    connect(args.address, "attach")
+    _report(f"the cluster at {connect(args.address, 'attach')}")
     known = [one for one in KINDS if not (base["tool"] and one.is_only_watched)]
     found = find(args.kinds or known, args.job or "", args.timeout, _report)
     check(found, base["tool"])
