@@ -97,15 +97,14 @@ def test_requests_without_a_step_are_told(monkeypatch, tmp_path, *, plugin, dp, 
     """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
     driven, lines = Driven(monkeypatch, tmp_path, plugin, None), [WHOLE | {"left": None}] * 2
     lines += [{"id": "older", "left": None, "first_token_ts": 9.0}, {"id": "c", "left": 11.0}]
-    (tmp_path / "damaged").write_text("{")
     notes = {"way": "worker", "answers": {"ended": ended}, "facts": {"dp": dp}}
-    (driven.folder / f"{plugin.__name__.lower()}.json").write_text(json.dumps(notes))
+    (others := driven.folder / f"{plugin.__name__.lower()}.json").write_text(json.dumps(notes))
     requests.write(driven.folder, requests.text_of(10.0, 20.0, lines))
 
     *_, summary = driven.call("export")
 
     assert ("2 requests were answered, but no" in summary.note) is (plugin in told_by)
-    assert begun_in(tmp_path / "damaged") == 0
+    assert begun_in(others) == 0
 
 
 class Watching(requests.Requests):

@@ -126,6 +126,7 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, home, monkeypa
         analysed(made, timeout_s)
         output = made / "ASCEND_PROFILER_OUTPUT"
         (output / "kernel_details.csv").unlink()
+        assert not _analysis.missing_of(made, activities=["cpu"], level="level0", exports=["text"])
         trace = output / "trace_view.json"
         trace.write_text(trace.read_text()[:-1])
         return ""
