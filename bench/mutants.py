@@ -33,7 +33,7 @@ TESTS = {
     "vllm_adapter": ["tests/vllm_adapter", "tests/engine_parts"],
     "sglang_adapter": ["tests/sglang_adapter", "tests/engine_parts"],
     "engine_parts": ["tests/engine_parts", "tests/vllm_adapter", "tests/sglang_adapter"],
-    "ray_fleet": ["tests/ray_fleet"],
+    "ray_fleet": ["tests/ray_fleet", "tests/frameworks"],
     "timeline": ["tests/timeline"],
 }
 LEAST = 57 / 60

@@ -87,7 +87,7 @@ def test_a_table_with_what_belongs_not_there_is_handed_on(export, database, colu
 def test_without_nsys_the_report_is_handed_on(export, tmp_path, monkeypatch):
     """On a host without nsys there is no trace, which the report's note says; its raw data stay."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(_program, "_USUAL", ())
+    monkeypatch.setattr(_program, "_USUAL", {})
 
     assert states(export(nsys="/elsewhere/nsys", bytes=6)) == {REPORT: ("partial", _NO_NSYS)}
 

@@ -165,6 +165,7 @@ def _kineto(mark, at_ns, base_ns):
         meta | {"name": "process_labels", "pid": 0, "args": {"labels": "GPU 0"}},
         meta | {"name": "process_sort_index", "pid": 0, "args": {"sort_index": 5000000}},
         meta | {"name": "process_name", "pid": 1, "args": {"name": "an idle GPU"}},
+        meta | {"name": "process_uptime_seconds", "pid": 0, "args": {"uptime": 9}},
         meta | {"name": "process_sort_index", "pid": "Spans", "args": {"sort_index": 536870912}},
         meta | cpu | {"name": "thread_name", "args": {"name": "thread 4001 (python3)"}},
         meta | gpu | {"name": "thread_name", "args": {"name": "stream 7"}},

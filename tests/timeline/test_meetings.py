@@ -151,16 +151,16 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys)
     """Two files may be of one host, which has one clock; who knows better may have them moved."""
     from rlprof_cli import main
 
-    for rank in range(2):
+    for rank, late_ns in enumerate((0, APART_NS, 3_600_000 * MS)):
         early = {"ph": "X", "name": "early", "pid": 7, "tid": 7, "ts": MS * rank, "dur": 1}
-        texts = [LAYOUTS["one line"](event) for event in [*collectives(APART_NS * rank), early]]
-        content = document(texts, {"baseTimeNanoseconds": NOW})
-        (tmp_path / f"rank{rank}.json").write_bytes(content)
+        texts = [LAYOUTS["one line"](event) for event in [*collectives(late_ns), early]]
+        (tmp_path / f"rank{rank}.json").write_bytes(document(texts, {"baseTimeNanoseconds": NOW}))
     command = ["export", str(tmp_path), "--out", str(tmp_path / "out")]
 
     assert main(command) == 0
     (told,) = [words for words in caplog.messages if "collectives" in words]
-    assert "error unknown for 2 of 2 traces" in capsys.readouterr().out
+    assert "error unknown for 3 of 3 traces" in capsys.readouterr().out
+    (tmp_path / "rank2.json").unlink()  # it has recorded another step
     assert main([*command, "--align", "collectives"]) == 0
 
     assert told == (

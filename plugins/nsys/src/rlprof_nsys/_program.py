@@ -20,10 +20,11 @@ HELP_S = 20.0
 _MOST = 1 << 20
 OLDEST = "2023.4"
 """The oldest release that rlprof supports; tests run on 2023.4.4."""
-_USUAL = (
-    "/usr/local/cuda/bin/nsys", "/opt/nvidia/nsight-systems/*/bin/nsys",
-    "/opt/nvidia/nsight-systems-cli/*/bin/nsys", "/usr/lib/nsight-systems/bin/nsys",
-)  # fmt: skip
+_USUAL = {"nsys": (
+    "usr/local/cuda/bin/nsys", "opt/nvidia/nsight-systems/*/bin/nsys",
+    "opt/nvidia/nsight-systems-cli/*/bin/nsys", "usr/lib/nsight-systems/bin/nsys",
+)}  # fmt: skip
+"""Where a program is that is asked for by its name and not on PATH."""
 _OPTION = re.compile(r"^\s+(?:-\w, )?--([a-z][a-z0-9-]*)(?:\[([a-z|]+)\])?", re.MULTILINE)
 _IDLE = re.compile(r"WARNING|usage:|Please refer|https?:|Try 'nsys|Processing \[|.*\[ *=*\d+%")
 """Printed lines that are not the reason: hints and progress."""
@@ -108,13 +109,10 @@ class Program:
 def find_nsys(asked: str) -> str:
     """Find the program *asked* by path, on PATH or in the usual folders; empty: not found."""
     found = shutil.which(os.path.expanduser(asked))  # noqa: PTH111 -- a name may be no path
-    if found is not None or asked != "nsys":
-        return os.path.abspath(found) if found else ""  # noqa: PTH100 -- a link may lead anywhere
-    for pattern in _USUAL:
-        there = sorted(Path("/").glob(pattern.lstrip("/")))
-        if there:
-            return str(there[-1])
-    return ""
+    if found:
+        return os.path.abspath(found)  # noqa: PTH100 -- a link may lead anywhere
+    there = (sorted(Path("/").glob(pattern)) for pattern in _USUAL.get(asked, ()))
+    return str(next(filter(None, there), [""])[-1])
 
 
 def too_old(path: str, version: str) -> str:
