@@ -9,6 +9,7 @@ import attrs
 
 from rlprof_report._plain import listed
 from rlprof_report.values import Finding
+from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,30 +123,49 @@ def _of_a_step(
 
 
 def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
-    """Name the rank that comes last to most collectives of its role; else the host."""
+    """Name the rank that comes last to most collectives of its role; else those that take turns."""
     for role in dict.fromkeys(one.role for one in device.late):
         ranks = [one for one in device.late if one.role == role]
         names = {one.rank: f"rank {one.rank} comes" for one in ranks}
         found = _last(device, ranks, names, usual)
-        yield from found or _last(device, *_by_host(device, ranks), usual)
+        if not found and (together := _by_turns(device, ranks, names)):
+            found = _last(device, together, names, usual)
+        yield from found
 
 
-def _by_host(device: Device, ranks: Sequence[LateRank]) -> tuple[list[LateRank], dict[int, str]]:
-    """Take the ranks of each host for one, which is late if all of them are; name each."""
-    hosts = {(one.role, one.rank): one.host for one in device.captures}
-    found: defaultdict[tuple[str, str], list[LateRank]] = defaultdict(list)
-    for late in ranks:
-        found[late.window, hosts[late.role, late.rank]].append(late)
-    together: list[LateRank] = []
-    names: dict[int, str] = {}
-    for (_, host), ones in found.items():
-        late_s, first = [one.late_s for one in ones], min(one.rank for one in ones)
-        are_late = len(ones) > 1 and min(late_s) >= max(late_s) / 2
-        votes = sum(one.votes for one in ones) if are_late else 0
-        mean = sum(late_s) / len(ones)
-        together.append(attrs.evolve(ones[0], rank=first, late_s=mean, votes=votes))
-        names[first] = f"the {len(ones)} ranks on {host} come"
-    return together, names
+def _by_turns(device: Device, ranks: Sequence[LateRank], names: dict[int, str]) -> list[LateRank]:
+    """Take for one the ranks that are late in every window, and name it in *names*.
+
+    They are those of one host, or half of all at most. Empty: there are no such ranks.
+    """
+    by_window: defaultdict[str, list[LateRank]] = defaultdict(list)
+    for one in ranks:
+        by_window[one.window].append(one)
+    late = {frozenset(_late(ones)) for ones in by_window.values()}
+    own, everyone = late.pop(), {one.rank for one in ranks}
+    if late or not 1 < len(own) < len(everyone):
+        return []
+    hosts = {one.rank: one.host for one in device.captures if one.role == ranks[0].role}
+    first, host = min(own), hosts[min(own)]
+    if own == {rank for rank in everyone if hosts[rank] == host}:
+        names[first] = f"the {len(own)} ranks on {host} come"
+    elif 2 * len(own) <= len(everyone):
+        names[first] = f"ranks {listed(ranges_of(own))} come"
+    else:
+        return []
+    found: list[LateRank] = []
+    for ones in by_window.values():
+        mine = [one for one in ones if one.rank in own]
+        late_s, votes = sum(one.late_s for one in mine) / len(mine), sum(one.votes for one in mine)
+        found.append(attrs.evolve(mine[0], rank=first, late_s=late_s, votes=votes))
+        found += [one for one in ones if one.rank not in own]
+    return found
+
+
+def _late(ones: Sequence[LateRank]) -> Iterator[int]:
+    """Yield the ranks of a window that are half as late as the latest, or more."""
+    most_s = max(one.late_s for one in ones)
+    yield from (one.rank for one in ones if one.late_s >= most_s / 2)
 
 
 def _last(
