@@ -1,22 +1,25 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from textwrap import dedent
 
+import attrs
 import pytest
 
 import rlprof
 from rlprof import Advice, hookimpl, plugins
 from rlprof.distributions import KNOWN, how_to_install
-from rlprof.types import Launch
+from rlprof.rundir import Here
+from rlprof.types import Launch, Target
 from rlprof_cli import COMMANDS
 from rlprof_cli.table import table
 from tests.cases import cases
 from tests.core import authors
 from tests.core.distributions import CORE, GOOD, install, tool
 from tests.core.steps import record
-from tests.core.test_reader import Folder
+from tests.core.test_reader import Folder, beginning
 from tests.fakes import engines, tools
 
 PAGE = "rlprof export --help explains this command\n"
@@ -383,6 +386,21 @@ def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
     code, out, err = shell("ls", bad)
     assert (code, out) == (1, "")
     assert err.startswith(f"rlprof: {bad}/run.json: cannot be read: ")
+
+
+def test_ls_names_the_process_that_died_first(shell, tmp_path):
+    """Dead processes come in the order of their last clocks, with the times of these."""
+    folder = Folder(tmp_path / "a-run")
+    dead = attrs.evolve(Here.now(), pid=2**22 + 1)
+    for rank, seconds in enumerate((30, 10, 20)):
+        own, clock = beginning(Target("actor", rank, 3), dead)
+        later = clock | {"realtime_ns": clock["realtime_ns"] + seconds * 10**9}
+        folder.write(own, later, name=f"actor-{rank}")
+
+    _, out, _ = shell("ls", folder.path)
+
+    died = re.findall(r"actor (\d)/3 .* died .*, after \d\d:\d\d:(\d\d)", out)
+    assert died == [("1", "16"), ("2", "26"), ("0", "36")]
 
 
 def test_commands_print_json(shell, tmp_path):

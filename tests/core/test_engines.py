@@ -68,12 +68,13 @@ def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
 
 @pytest.mark.slow
 def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(given, caplog):
-    """Neither is recorded, and both name the role that is near."""
+    """Neither is recorded, and both name the role that is near; ranks that open it do so once."""
     there = "role 'rolout' is not in the config (there: actor, rollout)"
     message = f"{there}: not recorded; did you mean 'rollout'?"
 
     launch = rlprof.launch(given(), role="rolout")
-    rlprof.open(given(), role="rolout").close()
+    for rank in range(2):
+        rlprof.open(given(), role="rolout", rank=rank, world_size=2).close()
     with rlprof.open(given(), role="actor") as prof:
         prof.attach({"name": "e"}, role="rolout")
         train(prof)

@@ -102,15 +102,15 @@ def _only_role(config: Config) -> str:
 
 def _target(config: Config, role: str, rank: int | None, world_size: int | None) -> Target:
     """Return the rank of this process and the world size, as given or from its launcher."""
-    if config.roles and role not in config.roles and role != DRIVER:
-        message = "role %r is not in the config (there: %s), so it writes spans only%s"
-        there, hint = ", ".join(config.roles), closest(role, config.roles)
-        write_log(logging.WARNING, message, role, there, hint)
     by_rank, by_size = next((pair for pair in _RANK if pair[0] in os.environ), _RANK[0])
     rank = _number("rank", rank, by_rank, 0)
     world_size = _number("world_size", world_size, by_size, rank + 1)
     if rank >= world_size:
         raise ConfigError([f"rank {rank} does not exist in a world of {world_size}"])
+    if config.roles and role not in config.roles and role != DRIVER and rank == 0:
+        message = "role %r is not in the config (there: %s), so it writes spans only%s"
+        there, hint = ", ".join(config.roles), closest(role, config.roles)
+        write_log(logging.WARNING, message, role, there, hint)
     own = config.roles.get(role)
     beyond = [one for one in (own.ranks if own else None) or () if one >= world_size]
     if beyond and rank == 0:  # the config may be that of a larger job

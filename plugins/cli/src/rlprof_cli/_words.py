@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import time
 from collections import Counter
 from itertools import groupby
+from operator import itemgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,7 @@ from rlprof_run import TRIED, ranges_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlprof_run import Answer, CaptureResult, Run
+    from rlprof_run import Answer, CaptureResult, Process, Run
 
 _KEPT = "; raw data are kept in "
 _FULL = re.compile("No space left on device|Disk quota exceeded")
@@ -57,15 +59,23 @@ def _salvage(run: Run, capture: CaptureResult) -> tuple[str, str]:
 
 def problems(run: Run) -> list[str]:
     """List the problems outside of windows."""
+    died = sorted(
+        ((_last_sign_s(p), p) for p in run.processes if p.state == "died"), key=itemgetter(0)
+    )
     lines = [
         f"{p.target} (pid {p.here.pid} on {p.here.host}) died without closing its session"
-        for p in run.processes
-        if p.state == "died"
+        f"{time.strftime(', after %H:%M:%S', time.localtime(sign_s)) if sign_s else ''}"
+        for sign_s, p in died
     ]
     targets = {str(process.target) for process in run.processes}
     split = [problem.partition(": ") for problem in run.problems]
     lines += [who + colon + what for who, colon, what in split if who not in targets]
     return lines + once((who, what) for who, _, what in split if who in targets)
+
+
+def _last_sign_s(process: Process) -> float:
+    """Return when *process* last wrote its clock, which it does every ten seconds; 0: never."""
+    return process.clocks[-1].realtime_ns / 1e9 if process.clocks else 0.0
 
 
 def commands(run: Run) -> list[str]:
