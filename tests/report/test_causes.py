@@ -246,8 +246,10 @@ def test_ranks_that_are_slow_together_are_named(hosts, who, tmp_path):
             done = step + (0.7 + 0.05 * (rank == step % 2) if rank < 2 else 0.3)
             folder.whole_step(stem, step, {"reward": (step, done), "meet": (done, step + 0.9)})
 
-    slow, rewards = analyse(rlprof.read(folder.write(tmp_path / "run", until=9))).findings
+    told = analyse(rlprof.read(folder.write(tmp_path / "run", until=9)))
 
+    slow, rewards = told.findings
+    assert f"slowest by 0.45 s: {who}" in text_of(told)
     assert slow.title == f"All wait 0.45 s for {who}, the slowest in reward."
     assert rewards.title == "Computing rewards takes 0.30 s in reward, while training waits."
 

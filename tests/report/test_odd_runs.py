@@ -129,7 +129,7 @@ def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
 
     for step, slowest, max_s in ((2, 1, 0.5), (3, 0, 0.8)):
         (ranks,) = steps[step - 1].ranks
-        assert (ranks.slowest, ranks.process) == (slowest, members[slowest])
+        assert (ranks.slowest, ranks.who) == (slowest, f"actor {slowest}")
         assert (ranks.max_s, ranks.wait_s) == (pytest.approx(max_s), pytest.approx(0.3))
 
 

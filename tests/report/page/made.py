@@ -44,7 +44,7 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
             median,
         ),
         phases=tuple(
-            v.PhaseSummary(name, usual, usual * 1.1, usual / 80, 5, 0.2)
+            v.PhaseSummary(name, usual, usual * 1.1, usual / 80, 0.2, odd("actor 5"))
             for name, usual in names.items()
         ),
         findings=(
@@ -103,8 +103,8 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
         number, at, begin + 0.1 - at, state, tuple(phases), 0.1,
         overlaps=(s.Overlap(phases[2].name, phases[3].name, 0.0),),
         ranks=tuple(
-            s.Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds * 0.95,
-                  phase.seconds, 5, "actor-5", 0.4, 0.5, meets=phase is phases[2])
+            s.Ranks(odd("actor"), phase.name, ranks, phase.seconds * 0.95, phase.seconds, 5,
+                    odd("actor 5"), 0.4, 0.5, meets=phase is phases[2])
             for phase in phases[2:]
         ),
         frontier=tuple(s.Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),

@@ -106,7 +106,7 @@ def analyse(
         leader=recorded.processes[timeline.leader].name,
         steps=tuple(steps),
         clean=clean,
-        phases=summaries_of(steps, clean, recorded.processes),
+        phases=summaries_of(steps, clean),
         findings=(),
         verdict="",
         ranks=tuple(tables),
@@ -148,7 +148,6 @@ def _steps(
     lengths = timeline.ends - timeline.starts
     drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
     drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
-    stems = [process.name for process in recorded.processes]
     tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline, meetings)
     holders = holders_of(recorded)
     busy = busy_of(recorded, timeline) if holders else []
@@ -163,7 +162,7 @@ def _steps(
         if found is not None:
             rollout = rollout_of(found, recorded.processes, epoch, curves=place in drawn)
         seconds = (bounds[1] - bounds[0]) / 1e9
-        phases, ranks = times_of(own, epoch), tuple(ranks_of(one, stems) for one in groups[place])
+        phases, ranks = times_of(own, epoch), tuple(map(ranks_of, groups[place]))
         unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
         cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
         has_devices = bool(holders) and place in counted

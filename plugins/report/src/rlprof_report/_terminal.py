@@ -74,18 +74,20 @@ def _phases(analysis: Analysis, width: int) -> Iterator[str]:
     whole = analysis.clean.median_s or 0.0
     ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
     longest = max(len("no phase"), *(len(plain(one.name, _NAME)) for one in ordered))
-    count, bars = len(analysis.clean.steps), max(10, min(30, width - 70))
-    head = f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:"
-    yield plain(head, width)
+    count = len(analysis.clean.steps)
+    yield plain(
+        f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:", width
+    )
+    notes = []
     for one in ordered:
-        waits = f"   last: {one.last}" if one.last else ""
-        if one.wait_s >= 0.01 * (whole or 1) and one.worst_rank is not None:
-            waits = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
+        notes.append(f"   last: {one.last}" if one.last else "")
+        if one.wait_s >= 0.01 * (whole or 1):
+            notes[-1] = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
+    bars = max(10, min(30, width - longest - 21 - max(map(len, notes))))
+    for one, note in zip(ordered, notes, strict=True):
         bar = "#" * round(bars * min(1.0, one.share))
-        name = plain(one.name, _NAME)
-        line = f"  {name:{longest}} {secs(one.median_s):>10} {one.share:5.0%}  "
-        room = min(bars, width - len(line) - len(waits))  # the name of the slowest is worth more
-        yield plain(f"{line}{bar:{max(room, len(bar))}}{waits}", width)
+        line = f"  {plain(one.name, _NAME):{longest}} {secs(one.median_s):>10} {one.share:5.0%}"
+        yield plain(f"{line}  {bar:{bars}}{note}", width)
     rest, others = analysis.no_phase_s, [one for one in analysis.phases if one not in ordered]
     if others:
         label = f"{len(others)} other{'s' * (len(others) > 1)}"

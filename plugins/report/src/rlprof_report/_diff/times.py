@@ -132,7 +132,7 @@ def _rank_of(change: Change, a: Part, b: Part) -> str:
     fast, slow = (a, b) if change.state == "slower" else (b, a)
     before, after = (_slowest(part, change.name) for part in (fast, slow))
     grown = _behind(after) - _behind(before)
-    names = Counter(f"{one.role} {one.slowest}" for one in after if not one.meets)
+    names = Counter(one.who for one in after if not one.meets)
     for name, steps in names.most_common(1):
         if steps * 2 > len(after) and grown >= abs(log(1 + change.change)) / 2:
             return name

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._plain import whose
 from rlprof_report.values import Clean, PhaseSummary
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.touches import Touched
     from rlprof_report.values.step import Step, StepState
-    from rlprof_run import Process
 
 _WARM_UP = 3
 """At most this many steps at the beginning are left out for being slower than the rest."""
@@ -56,26 +54,22 @@ def clean_of(
     return Clean(tuple(one.step for one in chosen), left_out, median_s), judged
 
 
-def summaries_of(
-    steps: Sequence[Step], clean: Clean, processes: Sequence[Process]
-) -> tuple[PhaseSummary, ...]:
+def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...]:
     """Sum up each phase over the clean steps, in the order phases come in a step."""
-    whose_of = {process.name: whose(process.target) for process in processes}
     chosen = [one for one in steps if one.state == "clean"]
     names = dict.fromkeys(phase.name for one in chosen for phase in one.phases)
     found = []
     for name in names:
         times_of_it = [p for one in chosen for p in one.phases if p.name == name]
         seconds = [sum(p.seconds for p in one.phases if p.name == name) for one in chosen]
-        slowest: Counter[tuple[str, int]] = Counter()
-        waits = []
+        slowest, waits = Counter[str](), []
         for one in chosen:
             own = [r for r in one.ranks if r.phase == name and not r.meets]
             worst = max(own, key=lambda r: r.wait_s, default=None)
             waits.append(0.0 if worst is None else worst.wait_s)
             if worst is not None:
-                slowest[whose_of[worst.process], worst.slowest] += 1
-        (who, rank), times = slowest.most_common(1)[0] if slowest else (("", None), 0)
+                slowest[worst.who] += 1
+        who, times = next(iter(slowest.most_common(1)), ("", 0))
         median_s, p95_s = (float(value) for value in np.percentile(seconds, [50, 95]))
         found.append(
             PhaseSummary(
@@ -83,7 +77,6 @@ def summaries_of(
                 median_s=median_s,
                 p95_s=p95_s,
                 share=median_s / clean.median_s if clean.median_s else 0.0,
-                worst_rank=rank,
                 wait_s=float(np.median(waits)),
                 worst=who if times * 3 > slowest.total() * 2 else "",
                 last=Counter(p.last for p in times_of_it).most_common(1)[0][0],

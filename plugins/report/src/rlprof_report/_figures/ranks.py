@@ -12,7 +12,9 @@ import numpy as np
 from rlprof_report._figures.intervals import clipped, covered
 from rlprof_report._figures.meetings import begins
 from rlprof_report._figures.path import BETWEEN
+from rlprof_report._figures.slow import slow_of, together
 from rlprof_report._figures.waits import Wait, wait_of
+from rlprof_report._plain import whose
 from rlprof_report._spans.rows import NO_STEP
 from rlprof_report.values import RankTable, Score
 from rlprof_report.values.step import Ranks, Stage
@@ -47,6 +49,10 @@ class Group:
     """How long they wait for the slowest."""
     tokens: np.ndarray
     """The tokens that each noted with the phase; 0: none."""
+    who: str
+    """Those that the others wait for, by name: `actor 5`, `ranks 2-3 of actor`."""
+    slow: frozenset[int]
+    """Their processes."""
 
 
 def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> list[list[Group]]:
@@ -68,6 +74,7 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
     if not len(rows):
         return found
     names, roles, ranks = _whose(recorded)
+    hosts = np.array([process.here.host for process in recorded.processes])
     role, rank = roles[rows["process"]], ranks[rows["process"]]
     order = np.lexsort((rows["start"], rank, rows["name"], role, steps))
     rows, steps, role, rank = rows[order], steps[order], role[order], rank[order]
@@ -82,18 +89,27 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
         own, ranks_here = rows[start:end], rank[start:end]
         first = np.flatnonzero(begins(ranks_here))
         seconds, last = _unions(own, first) / 1e9, np.maximum.reduceat(own["end"], first)
+        processes, places, host = own["process"][first], [0], ""
+        if len(first) > 1:
+            places, host = slow_of(seconds, hosts[processes])
+        who = whose(recorded.processes[processes[places[0]]].target)
+        if len(places) > 1:
+            slow = ranks_here[first][places].tolist()
+            who = together(slow, host, of=f" of {names[role[start]]}")
         found[steps[start]].append(
             Group(
                 step=int(steps[start]),
                 role=names[role[start]],
                 phase=recorded.words[own["name"][0]],
                 ranks=ranks_here[first],
-                processes=own["process"][first],
+                processes=processes,
                 seconds=seconds,
                 first=own["start"][first],
                 last=last,
                 wait=wait_of(seconds.tolist(), last.tolist()) if len(first) > 1 else _ALONE,
                 tokens=np.add.reduceat(own["tokens"], first),
+                who=who,
+                slow=frozenset(processes[places].tolist()),
             )
         )
     return found
@@ -159,22 +175,20 @@ def _whose(recorded: Recorded) -> tuple[list[str], np.ndarray, np.ndarray]:
     return names, roles, np.array(ranks, dtype=np.int64)
 
 
-def ranks_of(group: Group, stems: list[str]) -> Ranks:
+def ranks_of(group: Group) -> Ranks:
     """Return the slowest rank of *group*, and how long the others wait for it."""
     seconds, wait = group.seconds.tolist(), group.wait
     most, slowest = seconds[wait.slowest], wait.slowest
-    mean = float(group.seconds.mean())
     return Ranks(
         role=group.role,
         phase=group.phase,
         ranks=len(seconds),
         median_s=median(seconds),
-        mean_s=mean,
         max_s=most,
         slowest=int(group.ranks[slowest]),
-        process=stems[group.processes[slowest]],
+        who=group.who,
         wait_s=wait.seconds,
-        waste_s=most - mean,
+        waste_s=most - float(group.seconds.mean()),
         meets=wait.meets,
     )
 

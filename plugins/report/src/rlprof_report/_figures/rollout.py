@@ -86,7 +86,6 @@ def rollout_of(
         else None,
         tools_gain_s=gain_s,
         rewards_gain_s=_gain(found, rewarding, usual=0.0)[0],
-        stalled=found.name(int(np.argmax(tooling))) if len(tools) else "",
         stalls=int((spared_s >= gain_s / 2).sum()) if gain_s > 0 else 0,
         tools_by_name=_by_tool(found, tools),
         blocked=blocked_of(found),

@@ -9,7 +9,7 @@ import numpy as np
 from rlprof_report._figures.helps import REWARD, SYNC, UPDATE, WAITING, syncs_of
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT
-from rlprof_report._findings.facts import Measure, is_data, slow_ranks, uneven_tokens
+from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.pauses import pauses_of
 from rlprof_report._findings.rollout import rollout_of
@@ -86,13 +86,12 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             continue
         if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
             continue  # one rank drives the rollout of all
-        slow = slow_ranks(group, context)
         wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
-            late = [own for other, own in found.items() if not other[1] & slow[1]]
+            late = [own for other, own in found.items() if not other[1] & group.slow]
             wait -= sum(one[0] for own in late for one in own)
         if wait > max(0.1 * (ranks.max_s - ranks.wait_s), _NEXT_TO_NONE * facts.step.seconds):
-            found.setdefault(slow, []).append((wait, group, ranks))
+            found.setdefault((group.who, group.slow), []).append((wait, group, ranks))
     for (who, _), phases in found.items():
         wait = sum(one[0] for one in phases)
         _, group, own = max(phases, key=lambda one: one[0])

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from rlprof_report._plain import listed, whose
-from rlprof_run import ranges_of
+from rlprof_report._plain import whose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,27 +48,6 @@ def uneven_tokens(group: Group) -> Iterator[str]:
             f"It has {own:,.0f} tokens, the median of the others {usual:,.0f}: balance tokens "
             "over ranks."
         )
-
-
-def slow_ranks(group: Group, context: Context) -> tuple[str, frozenset[int]]:
-    """Name those that the others wait for in *group*, and return their processes.
-
-    They are the ranks of one host; or a few, half of all at most, that are far from the others; or
-    the slowest one.
-    """
-    slowest, seconds, processes = group.wait.slowest, group.seconds, group.processes
-    slow = seconds > seconds[slowest] - group.wait.seconds / 2
-    who = ""
-    if 1 < slow.sum() < len(slow):
-        hosts = context.hosts[processes]
-        apart_s = seconds[slow].min() - seconds[~slow].max()
-        if np.array_equal(slow, hosts == hosts[slowest]):
-            who = f"the {slow.sum()} ranks of {group.role} on {hosts[slowest]}"
-        elif 2 * slow.sum() <= len(slow) and 2 * apart_s >= group.wait.seconds:
-            who = f"ranks {listed(ranges_of(group.ranks[slow].tolist()))} of {group.role}"
-    if not who:
-        return context.name(int(processes[slowest])), frozenset({int(processes[slowest])})
-    return who, frozenset(processes[slow].tolist())
 
 
 def bound_of(seconds: float, whole_s: float, margin: float = MARGIN) -> float:
@@ -123,11 +101,6 @@ class Context:
     silent: Silent = attrs.field(factory=dict)
     is_guest: bool = False
     """Whether the phases are calls of members, which `rlprof attach` follows, not the driver's."""
-
-    @cached_property
-    def hosts(self) -> np.ndarray:
-        """The host of each process."""
-        return np.array([one.here.host for one in self.processes])
 
     @cached_property
     def replica_hosts(self) -> dict[str, str]:

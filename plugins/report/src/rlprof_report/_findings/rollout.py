@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlprof_report._figures.slow import slow_of, together
 from rlprof_report._findings.facts import MARGIN, Measure
 from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values.step import Blocked, Replica
+    from rlprof_report.values.step import Blocked
 
 
 def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -99,12 +100,14 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
 
 
 def _uneven(facts: Facts, context: Context) -> Measure | None:
-    """Say which replica ends last, or those of which host, if most of its trajectories do."""
+    """Say which replica ends last, or which several, if most of its trajectories do."""
     rollout = facts.step.rollout
     if rollout is None or len(rollout.replicas) < 2:
         return None
     last = max(rollout.replicas, key=lambda one: one.end_s)
-    host, slow = _slow_host(last, rollout.replicas, context)
+    hosts = [context.replica_hosts.get(one.name, "") for one in rollout.replicas]
+    places, host = slow_of([one.end_s for one in rollout.replicas], hosts)
+    slow = [rollout.replicas[place].name for place in places]
     others = [one for one in rollout.replicas if one.name not in slow]
     behind = last.end_s - float(np.median([one.end_s for one in others]))
     bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
@@ -116,7 +119,7 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
     whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
     who, ends, it, they = f"replica {last.name}", "ends", "it", "it is"
     if len(slow) > 1:
-        who, ends, they = f"the {len(slow)} replicas on {host}", "end", "they are"
+        who, ends, they = together(slow, host, "replicas"), "end", "they are"
         it = f"replica {last.name}"
     if last.requests > 1.15 * requests:
         why = f"{it} serves {last.requests} requests, {whose} {requests:.0f}"
@@ -137,17 +140,3 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
         rollout.phase,
         is_by_chance=not why,
     )
-
-
-def _slow_host(
-    last: Replica, replicas: Sequence[Replica], context: Context
-) -> tuple[str, set[str]]:
-    """Return the host of the *last* replica, and its late replicas: all there, or this one."""
-    host = context.replica_hosts.get(last.name, "")
-    there = {one.name for one in replicas if context.replica_hosts.get(one.name, "") == host}
-    rest = [one.end_s for one in replicas if one.name not in there]
-    if not host or not rest:
-        return host, {last.name}
-    half_s = (last.end_s + float(np.median(rest))) / 2
-    late = {one.name for one in replicas if one.end_s > half_s}
-    return host, there if there == late else {last.name}

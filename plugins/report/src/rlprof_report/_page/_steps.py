@@ -181,8 +181,8 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
             seconds(phase.median_s),
             seconds(phase.p95_s),
             percent(phase.share),
-            NONE if phase.worst_rank is None else f"{phase.worst_rank}",
-            seconds(phase.wait_s) if phase.worst_rank is not None else NONE,
+            escaped(phase.worst or "varies", 60) if phase.wait_s > 0 else NONE,
+            seconds(phase.wait_s) if phase.wait_s > 0 else NONE,
         )
         for phase in analysis.phases
     ]

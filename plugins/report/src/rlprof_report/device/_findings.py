@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from rlprof_report._figures.slow import slow_of, together
 from rlprof_report._plain import listed
 from rlprof_report.values import Finding
-from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +26,8 @@ _SMALL = 0.05
 """Of a finding: phases with a smaller share of it are not named."""
 _VOTES = 0.5
 """The least share of the collectives to which the rank came last."""
+_Windows = dict[str, list["LateRank"]]
+"""By the name of each window."""
 
 
 def device_findings(device: Device, analysis: Analysis | None = None) -> tuple[Finding, ...]:
@@ -125,65 +127,53 @@ def _of_a_step(
 def _of_ranks(device: Device, usual: _Usual) -> Iterator[Finding]:
     """Name the rank that comes last to most collectives of its role; else those that take turns."""
     for role in dict.fromkeys(one.role for one in device.late):
-        ranks = [one for one in device.late if one.role == role]
-        names = {one.rank: f"rank {one.rank} comes" for one in ranks}
-        found = _last(device, ranks, names, usual)
-        if not found and (together := _by_turns(device, ranks, names)):
-            found = _last(device, together, names, usual)
-        yield from found
+        windows: _Windows = defaultdict(list)
+        for one in device.late:
+            if one.role == role:
+                windows[one.window].append(one)
+        found = _last(device, usual, windows, {})
+        yield from found or _last(device, usual, *_by_turns(device, windows))
 
 
-def _by_turns(device: Device, ranks: Sequence[LateRank], names: dict[int, str]) -> list[LateRank]:
-    """Take for one the ranks that are late in every window, and name it in *names*.
+def _by_turns(device: Device, windows: _Windows) -> tuple[_Windows, dict[int, str]]:
+    """Take ranks that are late together for the first of them, and name it; empty: there are none.
 
-    They are those of one host, or half of all at most. Empty: there are no such ranks.
+    It is as late as they are on average, and came last as often as all of them.
     """
-    by_window: defaultdict[str, list[LateRank]] = defaultdict(list)
-    for one in ranks:
-        by_window[one.window].append(one)
-    late = {frozenset(_late(ones)) for ones in by_window.values()}
-    own, everyone = late.pop(), {one.rank for one in ranks}
-    if late or not 1 < len(own) < len(everyone):
-        return []
-    hosts = {one.rank: one.host for one in device.captures if one.role == ranks[0].role}
-    first, host = min(own), hosts[min(own)]
-    if own == {rank for rank in everyone if hosts[rank] == host}:
-        names[first] = f"the {len(own)} ranks on {host} come"
-    elif 2 * len(own) <= len(everyone):
-        names[first] = f"ranks {listed(ranges_of(own))} come"
-    else:
-        return []
-    found: list[LateRank] = []
-    for ones in by_window.values():
+    late: defaultdict[int, float] = defaultdict(float)
+    for one in (one for ones in windows.values() for one in ones):
+        late[one.rank] += one.late_s
+    ranks, role = sorted(late), one.role
+    hosts = {one.rank: one.host for one in device.captures if one.role == role}
+    places, host = slow_of([late[one] for one in ranks], [hosts[one] for one in ranks])
+    own = [ranks[place] for place in places]
+    if len(own) == 1:
+        return {}, {}
+    merged: _Windows = {}
+    for window, ones in windows.items():
         mine = [one for one in ones if one.rank in own]
-        late_s, votes = sum(one.late_s for one in mine) / len(mine), sum(one.votes for one in mine)
-        found.append(attrs.evolve(mine[0], rank=first, late_s=late_s, votes=votes))
-        found += [one for one in ones if one.rank not in own]
-    return found
-
-
-def _late(ones: Sequence[LateRank]) -> Iterator[int]:
-    """Yield the ranks of a window that are half as late as the latest, or more."""
-    most_s = max(one.late_s for one in ones)
-    yield from (one.rank for one in ones if one.late_s >= most_s / 2)
+        merged[window] = [one for one in ones if one.rank not in own]
+        if mine:
+            late_s, votes = sum(one.late_s for one in mine), sum(one.votes for one in mine)
+            first = attrs.evolve(mine[0], rank=own[0], late_s=late_s / len(mine), votes=votes)
+            merged[window].append(first)
+    return merged, {own[0]: f"{together(own, host)} come"}
 
 
 def _last(
-    device: Device, late: Sequence[LateRank], names: Mapping[int, str], usual: _Usual
+    device: Device, usual: _Usual, windows: _Windows, names: Mapping[int, str]
 ) -> list[Finding]:
-    """Find the one that comes last to most collectives in every window."""
-    by_window: defaultdict[str, list[LateRank]] = defaultdict(list)
-    for one in late:
-        by_window[one.window].append(one)
-    last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in by_window.values()]
+    """Find the rank that comes last to most collectives in every window."""
+    last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in windows.values()]
     are_late = all(one.votes >= _VOTES * one.collectives for one in last)
-    if len({one.rank for one in last}) > 1 or not are_late:
+    if len({one.rank for one in last}) != 1 or not are_late:
         return []
     # The others wait as much longer than the late one does.
-    waits = [_wait_s(ones, one) for ones, one in zip(by_window.values(), last, strict=True)]
+    waits = [_wait_s(ones, one) for ones, one in zip(windows.values(), last, strict=True)]
     role, rank = last[0].role, last[0].rank
+    who = names.get(rank, f"rank {rank} comes")
     mine = [one for one in device.captures if (one.role, one.rank) == (role, rank)
-            and one.window in by_window]  # fmt: skip
+            and one.window in windows]  # fmt: skip
     spans = [
         one.temporal.window_s if one.temporal else usual.of(_phase_of(one)) or 0.0 for one in mine
     ]
@@ -197,7 +187,7 @@ def _last(
     votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
     return [
         _finding(
-            f"{role}: {names[rank]} last to collectives, and the others wait.",
+            f"{role}: {who} last to collectives, and the others wait.",
             (
                 f"So it was in {votes} of {count} collectives, in {many}.",
                 f"The others wait {sum(waits):.3f} s longer in collectives.",

@@ -51,12 +51,10 @@ class PhaseSummary:
     p95_s: float
     share: float
     """Of the median step."""
-    worst_rank: int | None
-    """The rank that was slowest most often, where ranks of it are known."""
     wait_s: float
     """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
     worst: str = ""
-    """The same rank or replica by name: `actor 1`; empty: another one in half of the steps."""
+    """Those that are slowest most often: `actor 1`; empty: others in a third of the steps."""
     last: str = ""
     """The role that ended it in most steps, where it is of several processes."""
 

@@ -34,11 +34,6 @@ class Replica:
     end90_s: float = 0.0
     """The end of 90 % of its requests, after the rollout began."""
 
-    @property
-    def idle(self) -> float:
-        """The share of slot time in which nothing ran."""
-        return 1.0 - self.running
-
 
 @attrs.frozen
 class Late:
@@ -112,8 +107,6 @@ class Rollout:
     tools_gain_s: float = 0.0
     """How much earlier the last trajectory would end if none spent more time in tools than the
     median one: a bound (figure 8)."""
-    stalled: str = ""
-    """The id of the trajectory that spent longest in tools."""
     stalls: int = 0
     """How many trajectories spend half of that gain or more in tools beyond the median."""
     rewards_gain_s: float = 0.0
@@ -159,12 +152,11 @@ class Ranks:
     phase: str
     ranks: int
     median_s: float
-    mean_s: float
     max_s: float
     slowest: int
     """The rank that took longest."""
-    process: str
-    """The stem of that rank's files."""
+    who: str
+    """Those that the others wait for: `actor 5`, `ranks 2-3 of actor`."""
     wait_s: float
     """max - median of the others: the most that making the slowest rank like them would save."""
     waste_s: float
