@@ -39,7 +39,7 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
             tuple(step.step for step in clean),
             {
                 state: tuple(step.step for step in all_steps if step.state == state)
-                for state in ("warm-up", "recorded", "touched")
+                for state in dict.fromkeys(step.state for step in all_steps) if state != "clean"
             },
             median,
         ),
@@ -57,10 +57,6 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
         ) if slow else (),
         verdict=odd("Step 7 took 83 s, 27 s more than its neighbours: a long tail held it up."),
         ranks=tuple(_table(rnd, name, all_steps, ranks, odd) for name in list(names)[2:]),
-        scores=tuple(
-            v.Score(odd("actor"), list(names)[3], rank, rnd.uniform(0.7, 1), rnd.uniform(0.8, 1))
-            for rank in range(min(ranks, 40))
-        ),
         lanes=tuple(v.Lane(f"{title}-h", title, tuple(bars)) for title, bars in lanes.items()),
         touches=(
             s.Touch("start", odd("actor 0"), odd("torch"), "3/rollout", 0.5, 1.4, "driver 0-h"),
@@ -81,10 +77,6 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
         ),
         clocks="Two hosts, by measured offsets: at most 1.1 ms apart.",
         notes=(odd("2 lines of spans/actor-3.jsonl could not be read"),),
-        definitions=tuple(
-            v.Definition(n, odd(f"figure {n}"), "spans", odd("its formula"), "clean steps")
-            for n in range(1, 21)
-        ),
         device=_device(odd),
     )  # fmt: skip
 
@@ -112,7 +104,7 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
             rolled.name, rolled.start_s, rolled.end_s, 256, 480, 200_000, 200_000 / end,
             {"p50": end * 0.4, "p90": end * 0.6, "p99": end * 0.9, "max": end},
             {"0.9": end * 0.4, "0.95": end * 0.3, "0.99": end * 0.1}, end * 0.35,
-            s.Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5, odd("2")),
+            s.Late((odd("7-113"), odd("7-12")), 20.0, 2.0, 0.5, 2.5),
             tuple(
                 s.Replica(odd(f"replica {at}"), 48, 120, 50_000, end * (1 - 0.05 * at),
                         0.55, 0.01, 0.04, 0.05, 0.3 - 0.04 * at, 0.05 + 0.04 * at)
@@ -149,12 +141,12 @@ def _table(rnd, name, steps, ranks, odd):
 
 
 def _device(odd):
-    time = d.Temporal(10.0, 6.0, 2.5, 0.5, 1.5, 1.2, 0.3)
+    time = d.Temporal(10.0, 6.0, 2.5, 1.5, 1.2, 0.3)
     top = tuple(
         d.TopName(odd(f"ampere_bf16_s16816gemm_{at}"), 3.0 - at, 100, 0.03, 0.3, "compute")
         for at in range(3)
     )
-    peaks = (d.MemoryPeak("cuda:0", 40_000_000_000, 60_000_000_000, None),)
+    peaks = (d.MemoryPeak("cuda:0", 40_000_000_000, 60_000_000_000),)
     idle = d.Idle(0.8, 0.5, 0.1, 0.1)
     return d.Device(
         "rlprof",

@@ -50,12 +50,14 @@ def test_every_section_is_there_and_linked_and_tells_all():
         assert words in told["findings"]
     hatched = [told["steps"].count(f'class="over {one}"') for one in ("recorded", "touched")]
     assert hatched == [2, 2]
-    assert "Hatched: recorded: 3; touched: 4; warm-up: 1." in told["steps"]
+    assert "Hatched: warm-up: 1; recorded: 3; touched: 4." in told["steps"]
     assert len(captions) > 15
-    assert [one for one in captions if not re.search("[Ff]rom (the )?(spans|manifest)", one)] == []
+    assert [
+        one for one in captions if not re.search("From (the )?(spans|traces|manifest)", one)
+    ] == []
     assert (
-        'Figure <a href="#figure-9">9 figure 9</a>. From spans. Step 8, 83.4\u00a0s; the parts '
-        "tile it exactly. Filter: clean steps."
+        'Figure <a href="#figure-9">9 critical path</a>. From spans. Step 8, 83.4\u00a0s; the '
+        "parts tile it exactly."
     ) in captions
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from rlprof_report._figures.alone import alone_of
 from rlprof_report._figures.bubbles import bubbles_of, busy_of, holders_of
 from rlprof_report._figures.clean import clean_of, cost_note, summaries_of
-from rlprof_report._figures.definitions import DEFINITIONS
 from rlprof_report._figures.ends import ends_of, whole_of
 from rlprof_report._figures.helps import flow_of, helps_of
 from rlprof_report._figures.intervals import covered
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
 
 _ROLLOUTS, _SLOWEST = 1000, 100
 """A longer run has rollout figures for this many steps only, among them the slowest."""
-_DRAWN = 200
-"""A longer run has rollout curves for this many steps only: the slowest and the last."""
 
 
 def analyse(
@@ -85,8 +82,7 @@ def analyse(
     ends = list(ends_of(run, recorded, timeline))
     whole = whole_of(ends, recorded, timeline)
     clean, steps = clean_of(steps, touched, whole=whole, skipped=timeline.skipped)
-    places = {place for place, one in enumerate(steps) if one.state == "clean"}
-    tables, scores, left_out = tables_of(groups, timeline.numbers.tolist(), places)
+    tables, left_out = tables_of(groups, timeline.numbers.tolist())
     lanes, hidden = lanes_of(recorded, timeline, epoch)
     notes = [
         *repeats_of(timeline, step),
@@ -110,7 +106,6 @@ def analyse(
         findings=(),
         verdict="",
         ranks=tuple(tables),
-        scores=tuple(scores),
         lanes=tuple(lanes),
         touches=tuple(touch for one in recordings for touch, _, _ in one.touches),
         cost_s=sum(one.cost_s for one in steps),
@@ -145,9 +140,6 @@ def _steps(
 ) -> list[Step]:
     epoch = int(timeline.starts[0])
     parts = by_step(recorded, timeline)
-    lengths = timeline.ends - timeline.starts
-    drawn = set(np.argsort(lengths)[-_DRAWN // 2 :].tolist())
-    drawn |= set(range(max(0, len(timeline) - _DRAWN // 2), len(timeline)))
     tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline, meetings)
     holders = holders_of(recorded)
     busy = busy_of(recorded, timeline) if holders else []
@@ -160,7 +152,7 @@ def _steps(
             ends = {one.phase: int(one.last.max()) for one in groups[place]}
             found = trajectories_of(parts[place], own, bounds, recorded.words, ends)
         if found is not None:
-            rollout = rollout_of(found, recorded.processes, epoch, curves=place in drawn)
+            rollout = rollout_of(found, recorded.processes, epoch)
         seconds = (bounds[1] - bounds[0]) / 1e9
         phases, ranks = times_of(own, epoch), tuple(map(ranks_of, groups[place]))
         unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
@@ -234,18 +226,13 @@ def _known(run: Run) -> dict[str, Any]:
             "target": str(one.target),
             "tool": one.tool,
             "state": one.state,
-            "process": one.process,
-            "start_s": one.start_s,
-            "stop_s": one.stop_s,
-            "export_s": one.export_s,
-            "bytes": sum(artifact.size for artifact in one.artifacts),
             "notes": one.notes,
         }
         for one in run.captures
     )
     return {
         "run": str(run.path), "run_id": run.run_id, "state": run.state, "captures": captures,
-        "clocks": in_words(run), "definitions": DEFINITIONS,
+        "clocks": in_words(run),
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Figures 2 to 4: the ranks of a role in each phase, the slowest of them, and their scores."""
+"""Figures 2 and 3: the ranks of a role in each phase, and the slowest of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rlprof_report._figures.slow import slow_of, together
 from rlprof_report._figures.waits import Wait, wait_of
 from rlprof_report._plain import whose
 from rlprof_report._spans.rows import NO_STEP
-from rlprof_report.values import RankTable, Score
+from rlprof_report.values import RankTable
 from rlprof_report.values.step import Ranks, Stage
 
 if TYPE_CHECKING:
@@ -223,9 +223,9 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
 
 
 def tables_of(
-    groups: Sequence[Sequence[Group]], numbers: Sequence[int], clean: set[int]
-) -> tuple[list[RankTable], list[Score], int]:
-    """Lay out seconds by rank and step, and score the ranks over the clean steps.
+    groups: Sequence[Sequence[Group]], numbers: Sequence[int]
+) -> tuple[list[RankTable], int]:
+    """Lay out seconds by rank and step.
 
     The last value counts the steps that the largest tables leave out.
     """
@@ -233,21 +233,18 @@ def tables_of(
     for step in groups:
         for group in step:
             by_phase.setdefault((group.role, group.phase), []).append(group)
-    tables, scores, left_out = list[RankTable](), list[Score](), 0
+    tables, left_out = list[RankTable](), 0
     for (role, phase), found in sorted(by_phase.items()):
         ranks = np.unique(np.concatenate([group.ranks for group in found]))
         seconds = np.full((len(ranks), len(found)), np.nan)
         for column, group in enumerate(found):
             seconds[np.searchsorted(ranks, group.ranks), column] = group.seconds
-        is_clean = [group.step in clean for group in found]
-        if any(is_clean):
-            scores += _scores(role, phase, ranks, seconds[:, is_clean])
         shown = max(1, min(len(found), _MOST_CELLS // len(ranks)))
         left_out = max(left_out, len(found) - shown)
         tables.append(_table(role, phase, ranks, seconds[:, -shown:], [
             int(numbers[group.step]) for group in found[-shown:]
         ]))  # fmt: skip
-    return tables, scores, left_out
+    return tables, left_out
 
 
 def _table(
@@ -258,17 +255,3 @@ def _table(
         for row in seconds.tolist()
     )
     return RankTable(role, phase, tuple(ranks.tolist()), tuple(steps), rows)
-
-
-def _scores(role: str, phase: str, ranks: np.ndarray, seconds: np.ndarray) -> Iterator[Score]:
-    known = ~np.isnan(seconds).all(axis=1)
-    if not known.any():
-        return
-    medians = np.nanmedian(seconds[known], axis=1)
-    best = np.nanmin(seconds[known], axis=1)
-    least = float(medians.min())
-    for rank, middle, own in zip(
-        ranks[known].tolist(), medians.tolist(), best.tolist(), strict=True
-    ):
-        relative, individual = (least / middle, own / middle) if middle > 0 else (1.0, 1.0)
-        yield Score(role, phase, rank, relative, individual)

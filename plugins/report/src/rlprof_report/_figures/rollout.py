@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report.values.step import Replica
     from rlprof_run import Process
 
 SHARES = (0.9, 0.95, 0.99)
@@ -26,10 +25,8 @@ all of the tenth end late together. Without such a cliff, a tenth is late by cha
 _BINS = 200
 
 
-def rollout_of(
-    found: Trajectories, processes: Sequence[Process], epoch: int, *, curves: bool
-) -> Rollout:
-    """Make the figures of one rollout; without *curves*, all but what is drawn over time."""
+def rollout_of(found: Trajectories, processes: Sequence[Process], epoch: int) -> Rollout:
+    """Make the figures of one rollout."""
     parts = found.parts
     is_request, is_tool = found.named("request"), found.named("tool_call")
     requests, tools = parts[is_request], parts[is_tool]
@@ -37,8 +34,7 @@ def rollout_of(
     order = np.argsort(found.ended, kind="stable")
     ended = (found.ended[order] - found.start) / 1e9
     last = int(order[-1])
-    served_by = _served_by(found, processes)
-    accounted = list(replicas_of(found, served_by))
+    accounted = list(replicas_of(found, _served_by(found, processes)))
     replicas = tuple(replica for replica, _ in accounted)
     slots = sum(weight for _, weight in accounted)
     ends = [[one.end_s for one in replicas], [one.end90_s for one in replicas]]
@@ -64,7 +60,7 @@ def rollout_of(
         # but hardly before all take as long as the median one.
         tail_bound_s=min(max(tail, _gain(found, seconds)[0]), 2 * tail),
         late_share=share,
-        late=_late(found, order, replicas, served_by, share),
+        late=_late(found, order, share),
         replicas=replicas,
         # A single trajectory is no shorter on another replica.
         even_gain_s=min(max(one) - float(np.mean(one)) for one in ends) if replicas else 0.0,
@@ -90,7 +86,7 @@ def rollout_of(
         tools_by_name=_by_tool(found, tools),
         blocked=blocked_of(found),
     )
-    return _with_curves(rollout, found, requests) if curves else rollout
+    return _with_curves(rollout, found, requests)
 
 
 def _gain(
@@ -143,13 +139,7 @@ def _served_by(found: Trajectories, processes: Sequence[Process]) -> np.ndarray:
     return np.where(noted >= 0, noted, by_process[found.parts["process"]])
 
 
-def _late(
-    found: Trajectories,
-    order: np.ndarray,
-    replicas: Sequence[Replica],
-    served_by: np.ndarray,
-    share: float,
-) -> Late | None:
+def _late(found: Trajectories, order: np.ndarray, share: float) -> Late | None:
     """Compare those that end after *share* with the others; None: most run one after another."""
     count, by_start = len(order), np.argsort(found.began, kind="stable")
     before = np.maximum.accumulate(found.ended[by_start])[:-1]
@@ -176,23 +166,7 @@ def _late(
         tools_s=more(tooling),
         other_s=more(other),
         tokens_ratio=float(tokens[late].mean()) / usual if usual > 0 else 1.0,
-        replica=_common(found, late, replicas, served_by),
     )
-
-
-def _common(
-    found: Trajectories, late: np.ndarray, replicas: Sequence[Replica], served_by: np.ndarray
-) -> str:
-    """Name the replica that served at least three in four of the late ones, if there are others."""
-    if len(replicas) < 2 or len(late) < 3:
-        return ""
-    is_late = np.isin(found.parts["trajectory"], found.ids[late])
-    own = served_by[found.named("request") & is_late]
-    if not len(own):
-        return ""
-    numbers, counts = np.unique(own, return_counts=True)
-    best = int(np.argmax(counts))
-    return found.words[int(numbers[best])] if counts[best] >= 0.75 * len(own) else ""
 
 
 def _no_request_s(found: Trajectories, requests: np.ndarray) -> float:

@@ -52,14 +52,14 @@ def page(analysis: Analysis) -> str:
             findings(analysis),
             where_the_time_goes(analysis, colors),
             what_would_help(analysis, chosen),
-            critical_path(analysis, chosen, colors),
-            rollout(analysis, chosen),
+            critical_path(chosen, colors),
+            rollout(chosen),
             ranks(analysis, chosen, colors),
             device(analysis),
             gantt(analysis, chosen, colors),
             counters(analysis),
             recording(analysis),
-            definitions(analysis),
+            definitions(),
         )
     )
     links = "".join(
@@ -67,6 +67,7 @@ def page(analysis: Analysis) -> str:
         for name, title in _TITLES.items()
         if f'<section id="{name}">' in body
     )
+    bars = bars_of(analysis, colors, show=chosen[0].step if chosen else None)
     script = _asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = (
@@ -82,7 +83,7 @@ def page(analysis: Analysis) -> str:
         f"<title>{escaped(analysis.run_id or analysis.run, 80)} · rlprof</title>"
         f"<style>{_asset('page.css')}</style></head><body>{head(analysis, chosen)}"
         f'<nav aria-label="Sections">{links}</nav><main>{body}</main>'
-        f'<script type="application/json" id="data">{_json(bars_of(analysis, chosen, colors))}'
+        f'<script type="application/json" id="data">{_json(bars)}'
         f"</script><script>{script}</script></body></html>"
     )
 
@@ -91,11 +92,11 @@ def notebook(analysis: Analysis) -> str:
     """Return the slow step of *analysis* as a Gantt over all processes, for a notebook."""
     chosen, colors = chosen_of(analysis), colors_of(analysis)
     verdict = f"<p><b>{escaped(analysis.verdict, 600)}</b></p>"
-    if chosen.slow is None or not analysis.lanes:
+    if not chosen or not analysis.lanes:
         return verdict
-    svg, hidden = still(analysis, chosen.slow, colors)
+    step = chosen[0]
+    svg, hidden = still(analysis, step, colors)
     more = f", {hidden:,} processes not shown" if hidden else ""
-    step = chosen.slow
     return f"{verdict}<p>Step {step.step}, {seconds(step.seconds)}{more}</p>{svg}"
 
 

@@ -17,15 +17,14 @@ from rlprof_report._plain import plain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis
 
 _TENTHS = 10_000
 """Of a millisecond, in a second."""
 
 
-def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> dict[str, Any]:
-    """Return the data that the script needs, ready for JSON."""
+def bars_of(analysis: Analysis, colors: Mapping[str, str], *, show: int | None) -> dict[str, Any]:
+    """Return the data that the script needs, ready for JSON; it begins with the step *show*."""
     ours = sorted({f"rlprof: {touch.what}" for touch in analysis.touches})
     names = [*colors, *ours]
     index = {name: at for at, name in enumerate(names)}
@@ -58,6 +57,6 @@ def bars_of(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> di
             [step.step, round(step.start_s - first, 4), round(step.seconds, 4)]
             for step in analysis.steps
         ],
-        "show": None if chosen.slow is None else chosen.slow.step,
+        "show": show,
         "bars": base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii"),
     }

@@ -35,16 +35,16 @@ def device(analysis: Analysis) -> str:
     device: Device | None = analysis.device
     if device is None:
         return ""
-    body = _use(analysis, device) + _idle(analysis, device)
-    body += "".join(_top(analysis, role, role.kernels, "kernels") for role in device.roles)
+    body = _use(device) + _idle(device)
+    body += "".join(_top(role, role.kernels, "kernels") for role in device.roles)
     words = "host operators, self time"
-    body += "".join(_top(analysis, role, role.operators, words) for role in device.roles)
-    body += _late(analysis, device) + _memory(analysis, device) + _requests(analysis, device)
+    body += "".join(_top(role, role.operators, words) for role in device.roles)
+    body += _late(device) + _memory(device) + _requests(device)
     notes = "".join(f"<li>{escaped(note, 400)}" for note in device.notes[:40])
     return section("device", "Devices", body + (f"<ul>{notes}</ul>" if notes else ""))
 
 
-def _use(analysis: Analysis, device: Device) -> str:
+def _use(device: Device) -> str:
     rules = " By the rules of HTA." if device.rules == "hta" else ""
     rows = []
     for role in device.roles:
@@ -72,7 +72,7 @@ def _use(analysis: Analysis, device: Device) -> str:
         return ""
     return figure(
         table(heads, rows, words=(0, 2)) + legend(_USE),
-        caption(analysis, (16,), "Windows with traces, clipped to the window", rules),
+        caption((16,), "Windows with traces, clipped to the window", rules),
     )
 
 
@@ -84,7 +84,7 @@ def _bar(parts: Iterable[tuple[str, str]], values: Sequence[float], whole: float
     return strip(drawn, label=", ".join(words for _, _, words in drawn))
 
 
-def _idle(analysis: Analysis, device: Device) -> str:
+def _idle(device: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
@@ -99,11 +99,11 @@ def _idle(analysis: Analysis, device: Device) -> str:
     heads = ("role", "idle before kernels, by cause", *(name for name, _ in _WHY))
     return figure(
         table(heads, rows, words=(0, 1)) + legend(_WHY),
-        caption(analysis, (17,), "Windows with traces"),
+        caption((17,), "Windows with traces"),
     )
 
 
-def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:
+def _top(role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:
     rows = [
         (
             f'<span class="long">{escaped(one.name, 160)}</span>',
@@ -122,11 +122,11 @@ def _top(analysis: Analysis, role: RoleDevice, names: tuple[TopName, ...], what:
     return figure(
         f"<h3>{escaped(role.role, 60)}: {what}</h3>"
         + table(heads, [row[:wide] for row in rows], words=(0, 1)),
-        caption(analysis, (19,), f"All traces of {role.role}, clipped to their windows"),
+        caption((19,), f"All traces of {role.role}, clipped to their windows"),
     )
 
 
-def _late(analysis: Analysis, device: Device) -> str:
+def _late(device: Device) -> str:
     rows = [
         (
             escaped(f"{one.role} {one.window}", 100),
@@ -139,10 +139,10 @@ def _late(analysis: Analysis, device: Device) -> str:
     ]
     heads = ("window", "rank", "late in all", "came last to", "ends differ by")
     window = "Windows with traces of two ranks or more"
-    return tabled(analysis, heads, rows, (18,), window)
+    return tabled(heads, rows, (18,), window)
 
 
-def _memory(analysis: Analysis, device: Device) -> str:
+def _memory(device: Device) -> str:
     rows = [
         (
             escaped(role.role, 60),
@@ -154,10 +154,10 @@ def _memory(analysis: Analysis, device: Device) -> str:
         for peak in role.memory
     ]
     heads = ("role", "device", "allocated", "reserved")
-    return tabled(analysis, heads, rows, (20,), "Peaks in windows", words=(0, 1))
+    return tabled(heads, rows, (20,), "Peaks in windows", words=(0, 1))
 
 
-def _requests(analysis: Analysis, device: Device) -> str:
+def _requests(device: Device) -> str:
     rows = [
         (
             escaped(one.target, 80),
@@ -169,4 +169,4 @@ def _requests(analysis: Analysis, device: Device) -> str:
         for one in device.requests[:64]
     ]
     heads = ("replica", "finished", "in queue, p50, p99", "first token, p50, p99", "preemptions")
-    return tabled(analysis, heads, rows, (15,), "Windows that recorded requests")
+    return tabled(heads, rows, (15,), "Windows that recorded requests")

@@ -18,7 +18,6 @@ from rlprof_report._page._text import escaped, seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, Lane
     from rlprof_report.values.step import Step
 
@@ -39,11 +38,11 @@ _MOST_BARS = 3000
 _WIDE, _LABELS, _ROW, _TOP = 960, 150, 18, 22
 
 
-def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+def gantt(analysis: Analysis, chosen: Sequence[Step], colors: Mapping[str, str]) -> str:
     """Return the section: the still picture, and the canvas that takes its place."""
-    if chosen.slow is None or not analysis.lanes:
+    if not chosen or not analysis.lanes:
         return ""
-    svg, hidden = still(analysis, chosen.slow, colors)
+    svg, hidden = still(analysis, chosen[0], colors)
     more = f" {hidden:,} processes are left out." if hidden else ""
     buttons = "".join(
         f'<button type="button" data-do="{name}" aria-label="{words}">{text}</button>'
@@ -54,7 +53,7 @@ def gantt(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
         shown["what rlprof itself does"] = OURS
     body = (
         f'<figure id="still"><div class="wide">{svg}</div><figcaption>From spans. '
-        f"{escaped(step_window(chosen.slow))}, all processes.{more}</figcaption></figure>"
+        f"{escaped(step_window(chosen[0]))}, all processes.{more}</figcaption></figure>"
         f'<figure id="gantt" hidden><div class="bar">{buttons}<output></output></div>'
         f'<div class="stage"><canvas tabindex="0" role="img" aria-label="Phases of '
         f'{len(analysis.lanes):,} processes over time; the tables above hold the same times">'

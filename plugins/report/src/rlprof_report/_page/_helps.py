@@ -9,15 +9,17 @@ from rlprof_report._page._table import caption, clean_window, figure, section, t
 from rlprof_report._page._text import escaped, median, percent, seconds
 
 if TYPE_CHECKING:
-    from rlprof_report._page._chosen import Chosen
+    from collections.abc import Sequence
+
     from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 
-def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
+def what_would_help(analysis: Analysis, chosen: Sequence[Step]) -> str:
     """Return the section: bounds in the slow step, and their median over clean steps."""
-    if chosen.slow is None:
+    if not chosen:
         return ""
-    slow = {one.what: one for one in chosen.slow.helps}
+    slow = {one.what: one for one in chosen[0].helps}
     clean = [step for step in analysis.steps if step.state == "clean"]
     # Of a long run not every rollout is accounted for; a step without has no bound that is 0.
     clean = [step for step in clean if step.rollout is not None] or clean
@@ -26,8 +28,8 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
         for one in step.helps:
             usual.setdefault(one.what, []).append(one.seconds)
             slow.setdefault(one.what, one)
-    here = {one.what: one.seconds for one in chosen.slow.helps}
-    whole = chosen.slow.seconds or 1.0
+    here = {one.what: one.seconds for one in chosen[0].helps}
+    whole = chosen[0].seconds or 1.0
     ordered = sorted(slow, key=lambda what: -here.get(what, 0.0))
     rows = []
     for what in ordered:
@@ -45,7 +47,7 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
                 seconds(common),
             )
         )
-    name = f"step {chosen.slow.step}: at most"
+    name = f"step {chosen[0].step}: at most"
     heads = ("change", name, "that is", "of the step", "median clean step")
     return section(
         "helps",
@@ -53,7 +55,7 @@ def what_would_help(analysis: Analysis, chosen: Chosen) -> str:
         figure(
             table(heads, rows, words=(0, 3)),
             caption(
-                analysis, (10,), f"Step {chosen.slow.step} and {clean_window(analysis)}",
+                (10,), f"Step {chosen[0].step} and {clean_window(analysis)}",
                 "Each is an upper bound on its own; do not add two of them",
             ),
         ),

@@ -10,10 +10,8 @@ from rlprof_report._page._table import caption, figure, section, step_window, ta
 from rlprof_report._page._text import escaped, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis
     from rlprof_report.values.step import PathPart, Step
 
 _MOST = 40
@@ -21,20 +19,20 @@ _LEAST = 0.001
 """Of the step: what is shorter has no row."""
 
 
-def critical_path(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+def critical_path(chosen: Sequence[Step], colors: Mapping[str, str]) -> str:
     """Return the section."""
     return section(
         "path",
         "Critical path",
         "".join(
-            _of(analysis, name, step, colors)
-            for name, step in zip(("slow", "median"), chosen.both, strict=False)
+            _of(name, step, colors)
+            for name, step in zip(("slow", "median"), chosen, strict=False)
             if step.path
         ),
     )
 
 
-def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) -> str:
+def _of(name: str, step: Step, colors: Mapping[str, str]) -> str:
     whole = step.seconds or 1.0
     drawn: list[tuple[str, float, str]] = []
     rows: list[tuple[str, ...]] = []
@@ -65,7 +63,7 @@ def _of(analysis: Analysis, name: str, step: Step, colors: Mapping[str, str]) ->
     bar = title + strip(drawn, label=f"Critical path of step {step.step}")
     return figure(
         bar + table(heads, rows, words=(0, 1)),
-        caption(analysis, (9,), f"{step_window(step)}; the parts tile it exactly", more),
+        caption((9,), f"{step_window(step)}; the parts tile it exactly", more),
     )
 
 

@@ -15,8 +15,8 @@ from rlprof_report._page._text import NONE, escaped, median, percent, seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlprof_report._page._chosen import Chosen
     from rlprof_report.values import Analysis, RankTable
+    from rlprof_report.values.step import Step
 
 _WIDE = 800
 """Columns of a heat map; of more steps, each column is the slowest of several."""
@@ -28,13 +28,13 @@ _HALF = 60
 """Shades on each side of the middle."""
 
 
-def ranks(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
+def ranks(analysis: Analysis, chosen: Sequence[Step], colors: Mapping[str, str]) -> str:
     """Return the section."""
     large = [one for one in analysis.ranks if len(one.ranks) > 1 and _is_large(analysis, one)]
-    maps = "".join(_map(analysis, one) for one in large)
-    return section(
-        "ranks", "Ranks", maps + _waits(analysis, chosen) + _frontier(analysis, chosen, colors)
-    )
+    body = "".join(map(_map, large))
+    for step in chosen[:1]:
+        body += _waits(step) + _frontier(step, colors)
+    return section("ranks", "Ranks", body)
 
 
 def _is_large(analysis: Analysis, one: RankTable) -> bool:
@@ -43,7 +43,7 @@ def _is_large(analysis: Analysis, one: RankTable) -> bool:
     return most >= _LEAST * (analysis.clean.median_s or 0.0)
 
 
-def _map(analysis: Analysis, one: RankTable) -> str:
+def _map(one: RankTable) -> str:
     if not one.seconds or not one.steps:
         return ""
     columns = [_over_median(column) for column in zip(*one.seconds, strict=True)]
@@ -73,7 +73,7 @@ def _map(analysis: Analysis, one: RankTable) -> str:
         f"<p>{escaped(_worst(one))}</p>"
     )
     more = f"Each column is the slowest of {each} steps" if each > 1 else ""
-    return figure(picture, caption(analysis, (2,), words, more))
+    return figure(picture, caption((2,), words, more))
 
 
 def _over_median(column: Sequence[float | None]) -> list[float | None]:
@@ -105,9 +105,7 @@ def _worst(one: RankTable) -> str:
     return f"rank {rank} is the slowest most often, in {times} of {len(one.steps)} steps"
 
 
-def _waits(analysis: Analysis, chosen: Chosen) -> str:
-    if chosen.slow is None:
-        return ""
+def _waits(step: Step) -> str:
     rows = [
         (
             escaped(f"{one.role}: {one.phase}", 120),
@@ -118,21 +116,19 @@ def _waits(analysis: Analysis, chosen: Chosen) -> str:
             NONE if one.meets else seconds(one.wait_s),
             NONE if one.meets else seconds(one.waste_s),
         )
-        for one in chosen.slow.ranks
+        for one in step.ranks
         if one.ranks > 1
     ]
     heads = ("phase", "ranks", "median", "slowest", "which", "max less median", "max less mean")
     more = "Without a wait: the ranks meet inside, so no rank's time says who is late"
-    more = more if any(one.meets for one in chosen.slow.ranks) else ""
-    return tabled(analysis, heads, rows, (2,), step_window(chosen.slow), more=more)
+    more = more if any(one.meets for one in step.ranks) else ""
+    return tabled(heads, rows, (2,), step_window(step), more=more)
 
 
-def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> str:
-    if chosen.slow is None or not chosen.slow.frontier:
-        return ""
+def _frontier(step: Step, colors: Mapping[str, str]) -> str:
     rows = []
-    for role in dict.fromkeys(stage.role for stage in chosen.slow.frontier):
-        stages = [stage for stage in chosen.slow.frontier if stage.role == role]
+    for role in dict.fromkeys(stage.role for stage in step.frontier):
+        stages = [stage for stage in step.frontier if stage.role == role]
         whole = sum(stage.seconds for stage in stages) or 1.0
         bar = strip(
             [
@@ -147,13 +143,11 @@ def _frontier(analysis: Analysis, chosen: Chosen, colors: Mapping[str, str]) -> 
         )
         last = ", ".join(f"{stage.name}: rank {stage.leader}" for stage in stages[:8])
         rows.append((escaped(role, 60), bar, seconds(whole), escaped(last, 400)))
-    names = dict.fromkeys(stage.name for stage in chosen.slow.frontier)
+    names = dict.fromkeys(stage.name for stage in step.frontier)
     key = legend((name, colors.get(name, NOTHING)) for name in names)
     return figure(
         table(("role", "stages", "slowest rank", "last at its end"), rows, words=(0, 1, 3)) + key,
-        caption(
-            analysis, (3,), f"{step_window(chosen.slow)}; the stages add up to the slowest rank"
-        ),
+        caption((3,), f"{step_window(step)}; the stages add up to the slowest rank"),
     )
 
 

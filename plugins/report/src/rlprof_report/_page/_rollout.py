@@ -20,8 +20,6 @@ from rlprof_report._page._text import NONE, escaped, number, percent, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rlprof_report._page._chosen import Chosen
-    from rlprof_report.values import Analysis
     from rlprof_report.values.step import Replica, Rollout, Step
 
 WHY = {
@@ -38,22 +36,22 @@ _MOST = 64
 _HEIGHT = 180
 
 
-def rollout(analysis: Analysis, chosen: Chosen) -> str:
+def rollout(chosen: Sequence[Step]) -> str:
     """Return the section: the slow step next to the median step."""
-    steps = [step for step in chosen.both if step.rollout is not None]
+    steps = [step for step in chosen if step.rollout is not None]
     if not steps:
         return ""
     body = ""
     slow, first = steps[0], steps[0].rollout
     if first is not None:
-        body += _slots(analysis, slow, first) + _tail(analysis, steps)
-        body += _rate(analysis, slow, first) + _late(analysis, slow, first)
-        body += _tools(analysis, slow, first)
-    body += _numbers(analysis, steps) + _flow(analysis, slow)
+        body += _slots(slow, first) + _tail(steps)
+        body += _rate(slow, first) + _late(slow, first)
+        body += _tools(slow, first)
+    body += _numbers(steps) + _flow(slow)
     return section("rollout", "Rollout", body)
 
 
-def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
+def _numbers(steps: Sequence[Step]) -> str:
     rollouts = [step.rollout for step in steps if step.rollout is not None]
     rows = [
         ("phase", [escaped(one.phase, 60) for one in rollouts]),
@@ -80,7 +78,7 @@ def _numbers(analysis: Analysis, steps: Sequence[Step]) -> str:
     heads = ("", *(f"{name} {step.step}" for name, step in zip(names, steps, strict=False)))
     which = [5, 6, 7, 8, 14] + ([15] if any(one.queue_s for one in rollouts) else [])
     window = "; ".join(step_window(step) for step in steps)
-    return tabled(analysis, heads, [(name, *values) for name, values in rows], which, window)
+    return tabled(heads, [(name, *values) for name, values in rows], which, window)
 
 
 def _tokens(one: Rollout) -> str:
@@ -95,7 +93,7 @@ def _listed(times: Iterable[float]) -> str:
     return ", ".join(map(seconds, times)) or NONE
 
 
-def _flow(analysis: Analysis, step: Step) -> str:
+def _flow(step: Step) -> str:
     flow = step.flow
     if flow is None:
         return ""
@@ -108,10 +106,10 @@ def _flow(analysis: Analysis, step: Step) -> str:
         words = ", ".join(f"{escaped(name, 20)} {number(lag)}" for name, lag in flow.lag.items())
         rows.append(("weights lag by", f"{words} versions"))
     advice = f"<p>{escaped(flow.advice, 400)}</p>" if flow.advice else ""
-    return figure(table(("", ""), rows) + advice, caption(analysis, (11,), step_window(step)))
+    return figure(table(("", ""), rows) + advice, caption((11,), step_window(step)))
 
 
-def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
+def _slots(step: Step, one: Rollout) -> str:
     ordered = sorted(one.replicas, key=lambda replica: (-replica.end_s, replica.name))
     rows = [
         (
@@ -135,7 +133,7 @@ def _slots(analysis: Analysis, step: Step, one: Rollout) -> str:
     return figure(
         f"<h3>Slots of the replicas</h3>{body}" + legend(WHY[key] for key in used),
         caption(
-            analysis, (6, 7), f"{step_window(step)}, {one.phase}",
+            (6, 7), f"{step_window(step)}, {one.phase}",
             f"The {len(rows)} that end last; {more} more are in report.json" if more else "",
         ),
     )  # fmt: skip
@@ -149,7 +147,7 @@ def _bar(replica: Replica) -> str:
     )
 
 
-def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
+def _tail(steps: Sequence[Step]) -> str:
     rollouts = [(step, step.rollout) for step in steps if step.rollout and step.rollout.ended]
     if not rollouts:
         return ""
@@ -188,11 +186,11 @@ def _tail(analysis: Analysis, steps: Sequence[Step]) -> str:
         )
         + legend(keys)
         + (f"<p>The last 5 % take {seconds(late)} of step {step.step}.</p>" if late > 0 else ""),
-        caption(analysis, (5,), "; ".join(step_window(step) for step, _ in rollouts)),
+        caption((5,), "; ".join(step_window(step) for step, _ in rollouts)),
     )
 
 
-def _rate(analysis: Analysis, step: Step, one: Rollout) -> str:
+def _rate(step: Step, one: Rollout) -> str:
     took = one.end_s - one.start_s
     pictures = "".join(
         f"<div><h3>{title}</h3>{_area(values, color, took, title)}</div>"
@@ -204,9 +202,7 @@ def _rate(analysis: Analysis, step: Step, one: Rollout) -> str:
     )
     return figure(
         f'<div class="pair">{pictures}</div>' if pictures else "",
-        caption(
-            analysis, (14,), f"{step_window(step)}, {one.phase}, from its beginning to its end"
-        ),
+        caption((14,), f"{step_window(step)}, {one.phase}, from its beginning to its end"),
     )
 
 
@@ -233,7 +229,7 @@ def _below(high: float, most: int = 8) -> list[Tick]:
     return [(at / high, words) for at, words in seconds_axis(high, most)] if high else []
 
 
-def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
+def _late(step: Step, one: Rollout) -> str:
     late = one.late
     if late is None:
         return ""
@@ -244,18 +240,16 @@ def _late(analysis: Analysis, step: Step, one: Rollout) -> str:
     ]
     if late.tokens_ratio:
         rows.append(("tokens", f"{late.tokens_ratio:.1f} times as many"))
-    if late.replica:
-        rows.append(("served by replica", escaped(late.replica, 60)))
     rows.append(("the last ones", ", ".join(escaped(one, 40) for one in late.trajectories[:5])))
     return figure(
         f"<h3>The last 5 % of trajectories, against the others</h3>{table(('', ''), rows)}",
-        caption(analysis, (5,), step_window(step), "Means"),
+        caption((5,), step_window(step), "Means"),
     )
 
 
-def _tools(analysis: Analysis, step: Step, one: Rollout) -> str:
+def _tools(step: Step, one: Rollout) -> str:
     rows = [
         (escaped(name, 80), seconds(value)) for name, value in list(one.tools_by_name.items())[:20]
     ]
     heads = ("tool", "time in it, all trajectories")
-    return tabled(analysis, heads, rows, (8,), step_window(step))
+    return tabled(heads, rows, (8,), step_window(step))

@@ -53,12 +53,13 @@ def where_the_time_goes(analysis: Analysis, colors: Mapping[str, str]) -> str:
     window = f"All {len(analysis.steps):,} steps"
     if each > 1:
         window += f"; each bar is the mean of {each} steps, with a line at the slowest"
-    marks = "; ".join(f"{state}: {numbers(steps)}" for state, steps in _marked(analysis).items())
+    marked = analysis.clean.left_out
+    marks = "; ".join(f"{state}: {numbers(steps)}" for state, steps in marked.items())
     picture = figure(
         _picture(bars, used, shown, analysis.steps[0].step)
         + legend((name, shown[name]) for name in used)
-        + _hatches(_marked(analysis)),
-        caption(analysis, (1, 13), window, f"Hatched: {marks}" if marks else ""),
+        + _hatches(marked),
+        caption((1, 13), window, f"Hatched: {marks}" if marks else ""),
     )
     return section(
         "steps",
@@ -166,14 +167,6 @@ def _hatches(marked: Mapping[str, Sequence[int]]) -> str:
     return f'<p class="legend">{items}</p>' if items else ""
 
 
-def _marked(analysis: Analysis) -> dict[str, tuple[int, ...]]:
-    found = {
-        state: tuple(step.step for step in analysis.steps if step.state == state)
-        for state in _MARKED
-    }
-    return {state: steps for state, steps in found.items() if steps}
-
-
 def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
     rows = [
         (
@@ -192,7 +185,7 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
     whose = f"phase of {escaped(analysis.whose, 80)}"
     heads = (whose, "median", "p95", "share of step", "slowest rank", "wait for it")
     more = "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside"
-    return tabled(analysis, heads, rows, (1, 2), clean_window(analysis), more=more)
+    return tabled(heads, rows, (1, 2), clean_window(analysis), more=more)
 
 
 def _overlaps(analysis: Analysis) -> str:
@@ -207,7 +200,7 @@ def _overlaps(analysis: Analysis) -> str:
         for (left, right), values in sorted(pairs.items(), key=lambda pair: -sum(pair[1]))[:20]
     ]
     heads, more = ("phase", "overlaps", "median", "steps"), "Time in two phases is counted once"
-    return tabled(analysis, heads, rows, (1,), clean_window(analysis), more=more, words=(0, 1))
+    return tabled(heads, rows, (1,), clean_window(analysis), more=more, words=(0, 1))
 
 
 def _bubbles(analysis: Analysis) -> str:
@@ -221,4 +214,4 @@ def _bubbles(analysis: Analysis) -> str:
         for (role, cause), values in sorted(sums.items(), key=lambda pair: -sum(pair[1]))
     ]
     heads, window = ("devices of", "idle during", "device-seconds per step"), clean_window(analysis)
-    return tabled(analysis, heads, rows, (12,), f"Mean of {window}", words=(0, 1))
+    return tabled(heads, rows, (12,), f"Mean of {window}", words=(0, 1))

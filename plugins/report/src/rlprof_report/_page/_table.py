@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlprof_report._page._definitions import DEFINITIONS
 from rlprof_report._page._text import escaped, numbers, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlprof_report.values import Analysis, Definition
+    from rlprof_report.values import Analysis
     from rlprof_report.values.step import Step
 
 
@@ -41,7 +42,6 @@ def figure(body: str, note: str) -> str:
 
 
 def tabled(
-    analysis: Analysis,
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
     which: Sequence[int],
@@ -51,37 +51,28 @@ def tabled(
     words: Sequence[int] = (0,),
 ) -> str:
     """Return a table with its caption below; empty if there is no row."""
-    return figure(table(heads, rows, words=words), caption(analysis, which, window, more))
+    return figure(table(heads, rows, words=words), caption(which, window, more))
 
 
-def caption(analysis: Analysis, which: Sequence[int], window: str, more: str = "") -> str:
-    """Return the sources of the figures *which*, their time range, and the filter."""
-    known = {definition.number: definition for definition in analysis.definitions}
-    figures = [known[one] for one in which if one in known]
+def caption(which: Sequence[int], window: str, more: str = "") -> str:
+    """Return the names and the sources of the figures *which*, and their time range."""
     names = ", ".join(
-        f'<a href="#figure-{one.number}">{one.number} {escaped(one.name, 60)}</a>'
-        for one in figures
+        f'<a href="#figure-{one}">{one} {escaped(DEFINITIONS[one].name)}</a>' for one in which
     )
-    inputs = ", ".join(dict.fromkeys(one.inputs for one in figures))
+    inputs = ", ".join(dict.fromkeys(DEFINITIONS[one].inputs for one in which))
     parts = [
-        f"Figure{'s' if len(figures) > 1 else ''} {names}" if figures else "",
-        f"From {escaped(inputs)}" if inputs else "",
+        f"Figure{'s' if len(which) > 1 else ''} {names}",
+        f"From {escaped(inputs)}",
         escaped(window),
-        *(f"Filter: {escaped(text)}" for text in _filters(figures)),
         escaped(more),
     ]
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 
-def _filters(figures: Sequence[Definition]) -> list[str]:
-    texts = "; ".join(one.filter.rstrip(".") for one in figures if one.filter != "none")
-    return ["; ".join(dict.fromkeys(texts.split("; ")))] if texts else []
-
-
 def clean_window(analysis: Analysis) -> str:
     """Name the steps that medians are made of."""
     left = "; ".join(
-        f"{state}: {numbers(steps)}" for state, steps in analysis.clean.left_out.items() if steps
+        f"{state}: {numbers(steps)}" for state, steps in analysis.clean.left_out.items()
     )
     count = len(analysis.clean.steps)
     words = f"{count:,} clean step{'' if count == 1 else 's'} ({numbers(analysis.clean.steps)})"
@@ -94,16 +85,11 @@ def step_window(step: Step) -> str:
     return f"Step {step.step}, {seconds(step.seconds)}{state}"
 
 
-def definitions(analysis: Analysis) -> str:
+def definitions() -> str:
     """Return the section."""
     items = "".join(
-        f'<div id="figure-{one.number}"><dt>{one.number}. {escaped(one.name)} '
-        f"<small>from {escaped(one.inputs)}</small><dd>{escaped(one.formula, 2000)} "
-        f"<br>Filter: {escaped(one.filter, 1000)}</div>"
-        for one in analysis.definitions
+        f'<div id="figure-{number}"><dt>{number}. {escaped(one.name)} '
+        f"<small>from {escaped(one.inputs)}</small><dd>{escaped(one.formula, 2000)}</div>"
+        for number, one in DEFINITIONS.items()
     )
-    return section(
-        "definitions",
-        "How each figure is defined",
-        f'<dl class="defined">{items}</dl>' if items else "",
-    )
+    return section("definitions", "How each figure is defined", f'<dl class="defined">{items}</dl>')

@@ -8,13 +8,15 @@ from rlprof_report._page._table import clean_window
 from rlprof_report._page._text import escaped, median, numbers, percent, seconds
 
 if TYPE_CHECKING:
-    from rlprof_report._page._chosen import Chosen
+    from collections.abc import Sequence
+
     from rlprof_report.values import Analysis, Finding
+    from rlprof_report.values.step import Step
 
 _MOST = 12
 
 
-def head(analysis: Analysis, chosen: Chosen) -> str:
+def head(analysis: Analysis, chosen: Sequence[Step]) -> str:
     """Return the top of the page: which run, the verdict, and its key numbers."""
     name = analysis.run_id or analysis.run
     steps = len(analysis.steps)
@@ -62,12 +64,12 @@ def _card(analysis: Analysis, finding: Finding) -> str:
     )
 
 
-def _tiles(analysis: Analysis, chosen: Chosen) -> str:
+def _tiles(analysis: Analysis, chosen: Sequence[Step]) -> str:
     tiles = []
     if analysis.clean.median_s is not None:
         tiles.append(("median clean step", seconds(analysis.clean.median_s)))
-    if chosen.slow is not None:
-        tiles.append((f"slow step, {chosen.slow.step}", seconds(chosen.slow.seconds)))
+    if chosen:
+        tiles.append((f"slow step, {chosen[0].step}", seconds(chosen[0].seconds)))
     clean = [step for step in analysis.steps if step.state == "clean" and step.seconds > 0]
     outside = median(step.unaccounted_s / step.seconds for step in clean)
     if outside is not None:

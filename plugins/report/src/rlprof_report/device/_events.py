@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from rlprof_report._slices import decoded
+from rlprof_report.device.values import MemoryPeak
 from rlprof_traces import TraceText
 
 if TYPE_CHECKING:
@@ -59,15 +60,6 @@ class _Event(msgspec.Struct, gc=False):
 _MANY, _ONE = msgspec.json.Decoder(list[_Event]), msgspec.json.Decoder(_Event)
 
 
-@attrs.frozen(eq=False)
-class Peak:
-    """The most memory that an allocator held, and when."""
-
-    allocated: int = -1
-    reserved: int = 0
-    at_ns: int = 0
-
-
 @attrs.define(eq=False)
 class Events:
     """The events of a trace, in its order; all times are nanoseconds on its clock."""
@@ -90,7 +82,7 @@ class Events:
     host_thread: Any = attrs.field(factory=lambda: array("i"))
     steps: dict[str, int] = attrs.field(factory=dict)
     """By the name of each step of torch's profiler: its earliest start."""
-    memory: dict[str, Peak] = attrs.field(factory=dict)
+    memory: dict[str, MemoryPeak] = attrs.field(factory=dict)
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """Collectives that the host noted: what, from, to."""
     groups: dict[int, str] = attrs.field(factory=dict)
@@ -204,12 +196,10 @@ class _Reader:
             return
         kind = _DEVICES.get(args.device_type, f"device type {args.device_type}")
         device = f"{kind}:{args.device_id}" if _number(args.device_id) >= 0 else kind
-        peak = self._events.memory.get(device, Peak())
-        if allocated > peak.allocated:
-            peak = Peak(allocated, peak.reserved, at)
-        if reserved > peak.reserved:
-            peak = attrs.evolve(peak, reserved=reserved)
-        self._events.memory[device] = peak
+        known = self._events.memory.get(device, MemoryPeak(device, 0, 0))
+        self._events.memory[device] = MemoryPeak(
+            device, max(allocated, known.allocated_bytes), max(reserved, known.reserved_bytes)
+        )
 
 
 def _number(value: Any) -> int:

@@ -64,7 +64,7 @@ def _largest(peaks: Sequence[MemoryPeak]) -> Iterator[MemoryPeak]:
         mine = [peak for peak in peaks if peak.device == device]
         allocated = max(peak.allocated_bytes for peak in mine)
         reserved = max(peak.reserved_bytes for peak in mine)
-        yield MemoryPeak(device, allocated, reserved, None)
+        yield MemoryPeak(device, allocated, reserved)
 
 
 def times_of(target: Target, requests: Sequence[dict[str, Any]]) -> RequestTimes:

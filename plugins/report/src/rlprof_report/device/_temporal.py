@@ -31,7 +31,6 @@ def temporal_of(found: Chosen) -> Temporal:
         window_s=span / 1e9,
         compute_s=compute / 1e9,
         communication_s=during(COMMUNICATION) / 1e9,
-        copy_s=during(MEMORY) / 1e9,
         idle_s=(span - busy) / 1e9,
         exposed_communication_s=(during(COMPUTE, COMMUNICATION) - compute) / 1e9,
         exposed_copy_s=(busy - during(COMPUTE, COMMUNICATION, OTHER)) / 1e9,

@@ -12,7 +12,6 @@ from rlprof_report.device._events import FARTHEST_NS, SYNC, read_events
 from rlprof_report.device._kinds import COMMUNICATION, chosen
 from rlprof_report.device._temporal import idle_of, temporal_of
 from rlprof_report.device._tops import kernels_of, operators_of
-from rlprof_report.device.values import Idle, MemoryPeak, Temporal
 from rlprof_traces import TraceText
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rlprof_report.device._events import Events
     from rlprof_report.device._kinds import Chosen, Rules
     from rlprof_report.device._tops import Total
+    from rlprof_report.device.values import Idle, MemoryPeak, Temporal
 
 _ALL = -FARTHEST_NS, FARTHEST_NS
 """The window of a trace that is not cut."""
@@ -91,7 +91,7 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
         idle=idle_of(found) if is_any else None,
         kernels=kernels_of(events, found),
         operators=operators_of(events, begin, end),
-        memory=tuple(_peaks(events, begin)),
+        memory=tuple(peak for _, peak in sorted(events.memory.items())),
         meetings=tuple(_meetings(events, found, epoch_ns, begin, end)),
         notes=tuple(notes),
     )
@@ -113,12 +113,6 @@ def _notes(events: Events, found: Chosen, read: int) -> Iterator[str]:
     graphs = int(found.of_graph.sum())
     if graphs:
         yield f"idle before {graphs} kernels of CUDA graphs has no known cause"
-
-
-def _peaks(events: Events, begin: int) -> Iterator[MemoryPeak]:
-    for device, peak in sorted(events.memory.items()):
-        at_s = None if begin == -FARTHEST_NS else (peak.at_ns - begin) / 1e9
-        yield MemoryPeak(device, max(peak.allocated, 0), max(peak.reserved, 0), at_s)
 
 
 def _meetings(

@@ -18,7 +18,6 @@ class Temporal:
     """From the first device event to the last, inside the window."""
     compute_s: float
     communication_s: float
-    copy_s: float
     idle_s: float
     """Nothing ran at all."""
     exposed_communication_s: float
@@ -70,8 +69,6 @@ class MemoryPeak:
     """`cpu`, `cuda:0`; of a role the largest of its captures."""
     allocated_bytes: int
     reserved_bytes: int
-    at_s: float | None
-    """Seconds after the window opened; None: of several captures."""
 
 
 @attrs.frozen

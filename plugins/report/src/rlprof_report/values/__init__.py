@@ -18,20 +18,6 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Definition:
-    """How a figure is made; every figure of the report names one."""
-
-    number: int
-    """As in the documentation, 1 to 20."""
-    name: str
-    inputs: str
-    """`spans`, `manifest`, `traces`, `requests`, `counters`, or several."""
-    formula: str
-    filter: str
-    """What is left out of it."""
-
-
-@attrs.frozen
 class Clean:
     """Which steps medians and findings use, and which are left out and why."""
 
@@ -69,17 +55,6 @@ class RankTable:
     steps: tuple[int, ...]
     seconds: tuple[tuple[float | None, ...], ...]
     """A row a rank, a column a step."""
-
-
-@attrs.frozen
-class Score:
-    """A rank in a phase against its peers and against its own past (figure 4); 1 is best."""
-
-    role: str
-    phase: str
-    rank: int
-    relative: float
-    individual: float
 
 
 _SECTIONS = {
@@ -169,7 +144,6 @@ class Analysis:
     whose: str = ""
     """A readable name of that process: `driver`, `trainer 0`."""
     ranks: tuple[RankTable, ...] = ()
-    scores: tuple[Score, ...] = ()
     lanes: tuple[Lane, ...] = ()
     """Phases of every process, at most 200,000 bars; `notes` counts the rest."""
     touches: tuple[Touch, ...] = ()
@@ -184,7 +158,6 @@ class Analysis:
     """How the clocks of hosts were put together, and how exact that is, in a sentence."""
     notes: tuple[str, ...] = ()
     """What could not be read, what is left out, what is unknown."""
-    definitions: tuple[Definition, ...] = ()
     device: Any = None
     """A `rlprof_report.device.Device` where windows have traces; None: there is none."""
 

@@ -45,8 +45,6 @@ class Late:
     tools_s: float
     other_s: float
     tokens_ratio: float
-    replica: str = ""
-    """The replica that served at least three in four of them, if there are others."""
 
 
 @attrs.frozen
