@@ -277,7 +277,7 @@ def test_requests_of_a_replica_are_summed_up(tmp_path):
 
     (found,) = device_of(run.read()).requests
 
-    assert (found.role, found.replica, found.count, found.finished) == ("rollout", 1, 3, 2)
+    assert (found.target, found.count, found.finished) == ("rollout replica 1", 3, 2)
     assert (found.queue_p50_s, found.first_token_p50_s) == (2.0, 3.0)
     assert (found.queue_p99_s, found.preemptions) == (pytest.approx(2.98), 2)
 

@@ -151,9 +151,9 @@ def _device(odd):
     return d.Device(
         "rlprof",
         (d.CaptureDevice("traces/a.json.gz", "7/update_actor", odd("actor 0"), odd("actor"), 0,
-                         None, "torch", "", 900, 4000, 3, 0, time, idle, top, top, peaks),),
+                         900, 0, time, idle, top, top, peaks),),
         (d.RoleDevice(odd("actor"), 1, time, idle, top, top, peaks),),
         (d.LateRank(odd("actor"), "7/update_actor", 5, 1.2, 30, 33, 1e-5),),
-        (d.RequestTimes(odd("replica 0"), "rollout", 0, 40, 38, 0.1, 4.0, 0.2, 4.2, None),),
+        (d.RequestTimes(odd("replica 0"), 40, 38, 0.1, 4.0, 0.2, 4.2, None),),
         (odd("traces/b.json.gz: is cut in the middle"),),
     )  # fmt: skip

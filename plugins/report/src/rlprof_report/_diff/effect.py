@@ -93,7 +93,7 @@ def effect(a: Series, b: Series) -> dict[str, Any]:
 
     The keys are fields of `values.diff.Change`.
     """
-    mixture, exponent, rho = posterior(a, b)
+    mixture, exponent = posterior(a, b)
     low, high = mixture.quantile(1 - _SURE), mixture.quantile(_SURE)
     half = (high - low) / 2
     logs = [(np.log(one.seconds), exponent * np.log(one.tokens)) for one in (a, b)]
@@ -107,14 +107,11 @@ def effect(a: Series, b: Series) -> dict[str, Any]:
         "high": float(np.expm1(high)),
         "visible": float(np.expm1(half + mixture.quantile(_POWER) - mixture.mean)),
         "p": mixture.p,
-        "exponent": exponent,
-        "a_samples": _independent(a, rho),
-        "b_samples": _independent(b, rho),
     }
 
 
-def posterior(a: Series, b: Series) -> tuple[Mixture, float, float]:
-    """Return the distributions of log(B/A), of the exponent, and of the autocorrelation."""
+def posterior(a: Series, b: Series) -> tuple[Mixture, float]:
+    """Return the distribution of log(B/A), and the exponent."""
     tables = _table(a, is_b=0.0), _table(b, is_b=1.0)
     middle = np.concatenate([table[:, 3] for table in tables]).mean()
     for table in tables:
@@ -127,7 +124,7 @@ def posterior(a: Series, b: Series) -> tuple[Mixture, float, float]:
     weights /= weights.sum()
     df = len(a.at) + len(b.at) + 1 - 3  # one row is the prior of the exponent
     mixture = Mixture(places, np.hypot(scales, _CURVATURE * apart**2), weights, df)
-    return mixture, float(weights @ exponents), float(weights @ _RHOS)
+    return mixture, float(weights @ exponents)
 
 
 def _table(series: Series, *, is_b: float) -> Floats:
@@ -190,9 +187,3 @@ def _solve(rows: Floats) -> tuple[Floats, Floats, Floats]:
     inverse = np.linalg.inv(x.T @ x)
     beta = inverse @ (x.T @ y)
     return beta, y - x @ beta, inverse
-
-
-def _independent(series: Series, rho: float) -> float:
-    """Return the number of independent steps that would give an equally exact mean."""
-    ones, _ = _whitened(np.ones((len(series.at), 1)), np.diff(series.at), rho)
-    return float((ones**2).sum())

@@ -62,7 +62,6 @@ class Part:
         tokens = [step.tokens for step in steps]
         return Side(
             run=str(self.run.path),
-            run_id=self.run.run_id,
             chosen=self.typed,
             steps=tuple(step.step for step in steps),
             left_out=left_out,

@@ -99,8 +99,7 @@ def _change(name: str, left: Series, right: Series, *, by_tokens: bool) -> Chang
         basis="equal tokens" if by_tokens else "seconds",
     )
     if fewest >= FEWEST:
-        found = effect(left, right) | ({} if by_tokens else {"exponent": 0.0})
-        return attrs.evolve(change, state="no difference seen", **found)
+        return attrs.evolve(change, state="no difference seen", **effect(left, right))
     if by_tokens:
         found = effect(left, right)
         return attrs.evolve(change, **{name: found[name] for name in ("a_s", "b_s", "change")})

@@ -60,8 +60,8 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
     names = dict.fromkeys(phase.name for one in chosen for phase in one.phases)
     found = []
     for name in names:
-        times_of_it = [p for one in chosen for p in one.phases if p.name == name]
-        seconds = [sum(p.seconds for p in one.phases if p.name == name) for one in chosen]
+        seconds = [one.took(name) for one in chosen]
+        ended = Counter(p.last for one in chosen for p in one.phases if p.name == name)
         slowest, waits = Counter[str](), []
         for one in chosen:
             own = [r for r in one.ranks if r.phase == name and not r.meets]
@@ -79,7 +79,7 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
                 share=median_s / clean.median_s if clean.median_s else 0.0,
                 wait_s=float(np.median(waits)),
                 worst=who if times * 3 > slowest.total() * 2 else "",
-                last=Counter(p.last for p in times_of_it).most_common(1)[0][0],
+                last=ended.most_common(1)[0][0],
             )
         )
     return tuple(found)

@@ -148,7 +148,7 @@ def _slow(step: Step, peers: Sequence[Step], usual_s: float, context: Context) -
     """Name the phase of a slow step that took longer than it does in others."""
     grown, rare = {}, set()
     for phase in step.phases:
-        own = [sum(p.seconds for p in one.phases if p.name == phase.name) for one in peers]
+        own = [one.took(phase.name) for one in peers]
         grown[phase.name] = phase.seconds - float(np.median(own))
         rare |= {phase.name} if 2 * np.count_nonzero(own) < len(own) else set()
     gap = step.unaccounted_s - float(np.median([one.unaccounted_s for one in peers]))

@@ -96,10 +96,7 @@ def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
 def _where(first: Sequence[Step], last: Sequence[Step], more_s: float) -> str:
     """Name the phase that took most of *more_s*, if one did."""
     for name in dict.fromkeys(phase.name for one in (*first, *last) for phase in one.phases):
-        before, after = (
-            np.median([sum(p.seconds for p in one.phases if p.name == name) for one in part])
-            for part in (first, last)
-        )
+        before, after = (np.median([one.took(name) for one in part]) for part in (first, last))
         if (after - before) / more_s > 1 / 2:
             return f", most of it in {name}"
     return ""

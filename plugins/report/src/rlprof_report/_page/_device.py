@@ -113,11 +113,11 @@ def _top(role: RoleDevice, names: tuple[TopName, ...], what: str) -> str:
             f"{one.count:,}",
             seconds(one.median_s),
         )
-        for one in names[:10]
+        for one in names
     ]
     if not rows:
         return ""
-    wide = 6 if any(one.median_s is not None for one in names[:10]) else 5
+    wide = 6 if any(one.median_s is not None for one in names) else 5
     heads = ("name", "kind", "total", "share", "calls", "median")[:wide]
     return figure(
         f"<h3>{escaped(role.role, 60)}: {what}</h3>"

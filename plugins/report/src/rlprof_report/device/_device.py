@@ -9,7 +9,7 @@ from rlprof_report._slices import ENDING, engine_requests
 from rlprof_report.device._roles import by_role, late_ranks, times_of
 from rlprof_report.device._tops import tops
 from rlprof_report.device._trace import Stretch, figures_of
-from rlprof_report.device.values import CaptureDevice, Device, LateRank
+from rlprof_report.device.values import CaptureDevice, Device
 from rlprof_traces import UnreadableError
 
 if TYPE_CHECKING:
@@ -33,28 +33,42 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
     """
     hosts = {one.name: one.here.host for one in run.processes}
     looked: list[tuple[CaptureDevice, TraceFigures]] = []
+    meetings: defaultdict[tuple[str, ...], dict[int, Sequence[Meeting]]] = defaultdict(dict)
     requests: dict[Target, list[dict[str, Any]]] = {}
     notes: list[str] = []
     for capture in run.captures:
+        target, window = capture.target, capture.window.id
         for artifact in capture.artifacts:
             if artifact.kind != "trace":
                 continue
             try:
                 if artifact.path.endswith(ENDING):
                     file, faults = run.path / artifact.path, list[str]()
-                    requests.setdefault(capture.target, []).extend(engine_requests(file, 0, faults))
+                    requests.setdefault(target, []).extend(engine_requests(file, 0, faults))
                     notes += [f"{artifact.path}: {words}" for words in faults]
-                else:
-                    looked.append(_look(run, capture, artifact, rules, hosts[capture.process]))
+                    continue
+                stretch = None if rules == "hta" else _stretch(capture)
+                found = figures_of(run.path / artifact.path, rules, stretch)
             except UnreadableError as exc:
                 notes.append(f"{artifact.path}: {exc}")
+                continue
+            looked.append((_shown(capture, artifact, found, hosts[capture.process]), found))
+            # A rank of several traces (workers, parts) is compared with the same ones of the
+            # others. Replicas serve by themselves: what they do at the same time is no collective.
+            key = target.role, window, capture.tool, artifact.part, str(target.replica)
+            meetings[key].setdefault(target.rank, found.meetings)
     if not (looked or requests or notes):
         return None
+    late = [
+        one
+        for (role, window, *_), ranks in meetings.items()
+        for one in late_ranks(role, window, ranks)
+    ]
     return Device(
         rules=rules,
         captures=tuple(shown for shown, _ in looked),
         roles=tuple(by_role(looked)),
-        late=_late(looked),
+        late=tuple(sorted(late, key=lambda one: (-one.late_s, one.role, one.window, one.rank))),
         requests=tuple(times_of(one, requests[one]) for one in sorted(requests, key=str)),
         notes=tuple(notes),
     )
@@ -70,26 +84,19 @@ def json_bytes(run: Run) -> int:
     )
 
 
-def _look(
-    run: Run, capture: CaptureResult, artifact: Artifact, rules: Rules, host: str
-) -> tuple[CaptureDevice, TraceFigures]:
-    """Return the figures of a trace for its line, and all of it for the sums of its role."""
-    stretch = None if rules == "hta" else _stretch(capture)
-    found = figures_of(run.path / artifact.path, rules, stretch)
+def _shown(
+    capture: CaptureResult, artifact: Artifact, found: TraceFigures, host: str
+) -> CaptureDevice:
+    """Return the line of one trace."""
     status = () if artifact.status == "whole" else (f"{artifact.status}: {artifact.note}",)
     target = capture.target
-    shown = CaptureDevice(
+    return CaptureDevice(
         file=artifact.path,
         window=capture.window.id,
         target=str(target),
         role=target.role,
         rank=target.rank,
-        replica=target.replica,
-        tool=capture.tool,
-        part=artifact.part,
         device_events=found.device_events,
-        host_events=found.host_events,
-        unlaunched=found.unlaunched,
         graph_kernels=found.graph_kernels,
         temporal=found.temporal,
         idle=found.idle,
@@ -99,7 +106,6 @@ def _look(
         notes=(*status, *found.notes),
         host=host,
     )
-    return shown, found
 
 
 def _stretch(capture: CaptureResult) -> Stretch:
@@ -109,19 +115,3 @@ def _stretch(capture: CaptureResult) -> Stretch:
         return Stretch(from_ns, 1 << 62, capture.clock_shift_ns)
     until_ns = capture.closed_ns - round((capture.stop_s or 0.0) * 1e9)
     return Stretch(from_ns, max(from_ns, until_ns), capture.clock_shift_ns)
-
-
-def _late(looked: Sequence[tuple[CaptureDevice, TraceFigures]]) -> tuple[LateRank, ...]:
-    together: defaultdict[tuple[str, ...], dict[int, Sequence[Meeting]]] = defaultdict(dict)
-    for shown, figures in looked:
-        # A rank of several traces (workers, parts) is compared with the same ones of the others.
-        # Replicas serve by themselves: what they do at the same time is no collective.
-        key = shown.role, shown.window, shown.tool, shown.part, str(shown.replica)
-        together[key].setdefault(shown.rank, figures.meetings)
-    found = [
-        late
-        for (role, window, *_), ranks in together.items()
-        if len(ranks) > 1
-        for late in late_ranks(role, window, ranks)
-    ]
-    return tuple(sorted(found, key=lambda one: (-one.late_s, one.role, one.window, one.rank)))

@@ -48,9 +48,7 @@ def late_in(device: Device, step: Step) -> tuple[Finding, ...]:
     """Return the ranks that come last to the collectives of one step, if windows recorded it."""
     ours = str(step.step)
     late = tuple(one for one in device.late if one.window.partition("/")[0] == ours)
-    phases: defaultdict[str, float] = defaultdict(float)
-    for phase in step.phases:
-        phases[phase.name] += phase.seconds
+    phases = {one.name: one.seconds for one in step.phases}
     own = attrs.evolve(device, late=late)
     return tuple(_of_ranks(own, _Usual(phases, step.seconds, ())))
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rlprof_report.device._trace import Meeting, TraceFigures
     from rlprof_report.device.values import CaptureDevice
 
-_TOP = 20
 _Sums = TypeVar("_Sums", Temporal, Idle)
 _LEAST_NS = 10_000
 
@@ -45,8 +44,8 @@ def by_role(looked: Iterable[tuple[CaptureDevice, TraceFigures]]) -> Iterator[Ro
             len(temporals),
             _sum(temporals),
             _sum(idles),
-            tops(together(one.kernels for one in ones), _TOP),
-            tops(together(one.operators for one in ones), _TOP),
+            tops(together(one.kernels for one in ones)),
+            tops(together(one.operators for one in ones)),
             tuple(_largest([peak for one in ones for peak in one.memory])),
         )
 
@@ -74,8 +73,6 @@ def times_of(target: Target, requests: Sequence[dict[str, Any]]) -> RequestTimes
     counts = [count for one in requests if (count := preemptions_of(one)) is not None]
     return RequestTimes(
         target=str(target),
-        role=target.role,
-        replica=target.replica,
         count=len(requests),
         finished=sum("unfinished" not in one for one in requests),
         queue_p50_s=_percentile(queue, 50),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlprof_report.device._events import Events
     from rlprof_report.device._kinds import Chosen
 
-TOP = 10
+_TOP = 10
 
 
 @attrs.define
@@ -41,7 +41,7 @@ def kernels_of(events: Events, found: Chosen) -> dict[str, Total]:
     names = list(events.names)
     for number, total in totals.items():
         total.kind = WORDS[kinds[number]]
-    for number in sorted(totals, key=lambda number: -totals[number].ns)[:TOP]:
+    for number in sorted(totals, key=lambda number: -totals[number].ns)[:_TOP]:
         totals[number].median_ns = float(np.median(times[found.name == number]))
     return {names[number]: total for number, total in totals.items()}
 
@@ -57,10 +57,10 @@ def operators_of(events: Events, from_ns: int, until_ns: int) -> dict[str, Total
     return {names[number]: total for number, total in totals.items()}
 
 
-def tops(totals: dict[str, Total], most: int = TOP) -> tuple[TopName, ...]:
+def tops(totals: dict[str, Total]) -> tuple[TopName, ...]:
     """Return the longest, and their share of all."""
     every = sum(total.ns for total in totals.values())
-    longest = sorted(totals.items(), key=lambda item: (-item[1].ns, item[0]))[:most]
+    longest = sorted(totals.items(), key=lambda item: (-item[1].ns, item[0]))[:_TOP]
     return tuple(
         TopName(
             name,

@@ -82,14 +82,7 @@ class CaptureDevice:
     target: str
     role: str
     rank: int
-    replica: int | None
-    tool: str
-    part: str
-    """Which part of the capture it shows: `worker 0`; empty: all of it."""
     device_events: int
-    host_events: int
-    unlaunched: int
-    """Kernels, copies and fills whose launch is not in the trace."""
     graph_kernels: int
     """Kernels of CUDA graphs, where one launch starts several."""
     temporal: Temporal | None
@@ -144,8 +137,6 @@ class RequestTimes:
     """The requests of one replica, in its windows that recorded them (figure 15)."""
 
     target: str
-    role: str
-    replica: int | None
     count: int
     finished: int
     queue_p50_s: float | None

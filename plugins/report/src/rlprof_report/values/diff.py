@@ -25,7 +25,6 @@ class Side:
 
     run: str
     """Path of the run folder."""
-    run_id: str
     chosen: str
     """The steps that the user typed; empty: all."""
     steps: tuple[int, ...]
@@ -49,12 +48,7 @@ class Change:
     """The same; at equal tokens B over A is `change`."""
     a_steps: int
     b_steps: int
-    a_samples: float = 0.0
-    """How many independent steps they are worth, given their autocorrelation."""
-    b_samples: float = 0.0
     basis: Literal["equal tokens", "seconds"] = "seconds"
-    exponent: float = 0.0
-    """The time grows with tokens to this power, fitted on A and B together."""
     change: float | None = None
     """B over A less 1, by `basis`; 0.05: B takes 5 % longer. None: one side has none of it."""
     low: float | None = None

@@ -266,3 +266,7 @@ class Step:
     tokens: int = 0
     """Tokens that trajectories and requests of the step noted."""
     version: str = ""
+
+    def took(self, phase: str) -> float:
+        """Return the seconds of *phase*; 0: it has none."""
+        return next((one.seconds for one in self.phases if one.name == phase), 0.0)
