@@ -33,9 +33,8 @@ def slow_of(seconds: ArrayLike, hosts: Sequence[str] | np.ndarray) -> tuple[list
     return [slowest], ""
 
 
-def together(slow: Sequence[int | str], host: str, what: str = "ranks", of: str = "") -> str:
+def together(ranks: Sequence[int], host: str, of: str = "") -> str:
     """Name several of them: `the 2 ranks of actor on node-1`, `ranks 2-3 of actor`."""
     if host:
-        return f"the {len(slow)} {what}{of} on {host}"
-    numbers = ranges_of(one for one in slow if isinstance(one, int))
-    return f"{what} {listed(numbers or [str(one) for one in slow])}{of}"
+        return f"the {len(ranks)} ranks{of} on {host}"
+    return f"ranks {listed(ranges_of(ranks))}{of}"

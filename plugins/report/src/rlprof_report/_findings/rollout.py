@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.slow import slow_of, together
+from rlprof_report._figures.slow import slow_of
 from rlprof_report._findings.facts import MARGIN, Measure
 from rlprof_report._plain import secs
 
@@ -100,14 +100,15 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
 
 
 def _uneven(facts: Facts, context: Context) -> Measure | None:
-    """Say which replica ends last, or which several, if most of its trajectories do."""
+    """Say which replica ends last, or those of which host, if most of its trajectories do."""
     rollout = facts.step.rollout
     if rollout is None or len(rollout.replicas) < 2:
         return None
     last = max(rollout.replicas, key=lambda one: one.end_s)
     hosts = [context.replica_hosts.get(one.name, "") for one in rollout.replicas]
     places, host = slow_of([one.end_s for one in rollout.replicas], hosts)
-    slow = [rollout.replicas[place].name for place in places]
+    # Several of many hosts are late by chance: each has long trajectories of its own.
+    slow = [rollout.replicas[place].name for place in places] if host else [last.name]
     others = [one for one in rollout.replicas if one.name not in slow]
     behind = last.end_s - float(np.median([one.end_s for one in others]))
     bulk = last.end90_s - float(np.median([one.end90_s for one in others]))
@@ -119,7 +120,7 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
     whose = "the others" if len(others) > 1 else f"replica {others[0].name}"
     who, ends, it, they = f"replica {last.name}", "ends", "it", "it is"
     if len(slow) > 1:
-        who, ends, they = together(slow, host, "replicas"), "end", "they are"
+        who, ends, they = f"the {len(slow)} replicas on {host}", "end", "they are"
         it = f"replica {last.name}"
     if last.requests > 1.15 * requests:
         why = f"{it} serves {last.requests} requests, {whose} {requests:.0f}"
