@@ -149,7 +149,6 @@ def _device(odd):
     peaks = (d.MemoryPeak("cuda:0", 40_000_000_000, 60_000_000_000),)
     idle = d.Idle(0.8, 0.5, 0.1, 0.1)
     return d.Device(
-        "rlprof",
         (d.CaptureDevice("traces/a.json.gz", "7/update_actor", odd("actor 0"), odd("actor"), 0,
                          900, 0, time, idle, top, top, peaks),),
         (d.RoleDevice(odd("actor"), 1, time, idle, top, top, peaks),),

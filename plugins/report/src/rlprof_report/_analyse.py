@@ -43,25 +43,18 @@ if TYPE_CHECKING:
     from rlprof_report._figures.timeline import Timeline
     from rlprof_report._figures.touches import Touched
     from rlprof_report._spans.recorded import Recorded
-    from rlprof_report.device import Rules
 
 _ROLLOUTS, _SLOWEST = 1000, 100
 """A longer run has rollout figures for this many steps only, among them the slowest."""
 
 
-def analyse(
-    run: Run,
-    *,
-    step: int | None = None,
-    most_json_bytes: int | None = None,
-    rules: Rules = "rlprof",
-) -> Analysis:
-    """Do what `rlprof_report.analyse` says, by the *rules* of `device_of`."""
+def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = None) -> Analysis:
+    """Do what `rlprof_report.analyse` says."""
     recorded = read_recorded(run)
     selection = run.selection
     timeline = timeline_of(recorded, selection.has_step if selection.steps else None)
     if timeline is None or not len(timeline):
-        analysis = _with_devices(_nothing(run, recorded), run, most_json_bytes, rules)
+        analysis = _with_devices(_nothing(run, recorded), run, most_json_bytes)
         found = () if analysis.device is None else device_findings(analysis.device)
         return attrs.evolve(analysis, findings=found)
     epoch = int(timeline.starts[0])
@@ -121,7 +114,7 @@ def analyse(
     facts = [Facts(*one) for at, one in enumerate(inputs) if at in counted]
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
-    analysis = _with_devices(analysis, run, most_json_bytes, rules)
+    analysis = _with_devices(analysis, run, most_json_bytes)
     analysis = conclude(analysis, run, facts, silent, lost, step=step)
     return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
 
@@ -196,16 +189,14 @@ def _steps(
     return made
 
 
-def _with_devices(
-    analysis: Analysis, run: Run, most_json_bytes: int | None, rules: Rules
-) -> Analysis:
+def _with_devices(analysis: Analysis, run: Run, most_json_bytes: int | None) -> Analysis:
     """Add the figures of traces."""
     size = json_bytes(run)
     if most_json_bytes is not None and size > most_json_bytes:
         note = f"{size / 1e6:,.0f} MB of traces were not read; the report reads them: "
         note += f"rlprof export {argument(run.path)} --to report"
         return attrs.evolve(analysis, notes=(*analysis.notes, note))
-    return attrs.evolve(analysis, device=device_of(run, rules))
+    return attrs.evolve(analysis, device=device_of(run))
 
 
 def _counted(timeline: Timeline, step: int | None) -> set[int]:

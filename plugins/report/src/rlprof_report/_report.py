@@ -12,10 +12,8 @@ import attrs
 from rlprof import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from rlprof_report.device import Rules
     from rlprof_report.values import Analysis
     from rlprof_run import Run
 
@@ -28,27 +26,15 @@ _ALL = 10_000
 class Report:
     """Show where the time of every step went, and why one was slow."""
 
-    @staticmethod
-    def arguments(group: Any) -> None:
-        """Add `--rules`."""
-        group.add_argument(
-            "--rules",
-            choices=("rlprof", "hta"),
-            default="rlprof",
-            help="rules for the figures of devices: `rlprof` cuts them to the window (default), "
-            "`hta` counts as HolisticTraceAnalysis does",
-        )
-
     @hookimpl
-    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
+    def render(self, run: Run, out: Path) -> list[Path]:
         """Write `report.html`, `.json` and `.txt` into *out*, each whole or not at all."""
         from rlprof_report import _page
         from rlprof_report._analyse import analyse
         from rlprof_report._figures.lanes import counters_of
         from rlprof_report._terminal import text_of
 
-        rules: Rules = options.get("rules", "rlprof")
-        analysis, problems = analyse(run, rules=rules), list[str]()
+        analysis, problems = analyse(run), list[str]()
         counters = counters_of(run, analysis.epoch_ns, problems)
         notes = (*analysis.notes, *problems)
         analysis = attrs.evolve(analysis, counters=counters, notes=notes)

@@ -45,7 +45,6 @@ def device(analysis: Analysis) -> str:
 
 
 def _use(device: Device) -> str:
-    rules = " By the rules of HTA." if device.rules == "hta" else ""
     rows = []
     for role in device.roles:
         time = role.temporal
@@ -72,7 +71,7 @@ def _use(device: Device) -> str:
         return ""
     return figure(
         table(heads, rows, words=(0, 2)) + legend(_USE),
-        caption((16,), "Windows with traces, clipped to the window", rules),
+        caption((16,), "Windows with traces, clipped to the window"),
     )
 
 

@@ -7,6 +7,5 @@ from __future__ import annotations
 
 from rlprof_report.device._device import device_of, json_bytes
 from rlprof_report.device._findings import device_findings, late_in
-from rlprof_report.device._kinds import Rules
 
-__all__ = ["Rules", "device_findings", "device_of", "json_bytes", "late_in"]
+__all__ = ["device_findings", "device_of", "json_bytes", "late_in"]

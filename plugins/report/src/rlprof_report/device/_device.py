@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rlprof import Target
     from rlprof.types import Artifact
-    from rlprof_report.device._kinds import Rules
     from rlprof_report.device._trace import Meeting, TraceFigures
     from rlprof_run import CaptureResult, Run
 
@@ -25,11 +24,10 @@ _PACKED = 12
 """How many times smaller gzip makes a trace, if its size is unknown."""
 
 
-def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
+def device_of(run: Run) -> Device | None:
     """Read the traces of all windows of *run*, or of the part of one; None: there are none.
 
-    Figures are those of the window, from its begin to its end; with *rules* `hta` those of the
-    whole trace, as HolisticTraceAnalysis computes them.
+    Figures are those of the window, from its begin to its end.
     """
     hosts = {one.name: one.here.host for one in run.processes}
     looked: list[tuple[CaptureDevice, TraceFigures]] = []
@@ -47,8 +45,7 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
                     requests.setdefault(target, []).extend(engine_requests(file, 0, faults))
                     notes += [f"{artifact.path}: {words}" for words in faults]
                     continue
-                stretch = None if rules == "hta" else _stretch(capture)
-                found = figures_of(run.path / artifact.path, rules, stretch)
+                found = figures_of(run.path / artifact.path, _stretch(capture))
             except UnreadableError as exc:
                 notes.append(f"{artifact.path}: {exc}")
                 continue
@@ -65,7 +62,6 @@ def device_of(run: Run, rules: Rules = "rlprof") -> Device | None:
         for one in late_ranks(role, window, ranks)
     ]
     return Device(
-        rules=rules,
         captures=tuple(shown for shown, _ in looked),
         roles=tuple(by_role(looked)),
         late=tuple(sorted(late, key=lambda one: (-one.late_s, one.role, one.window, one.rank))),

@@ -29,15 +29,12 @@ _DEVICE = {
 _LAUNCH = {"cuda_runtime", "cuda_driver", "Runtime", "cuda_api", "xpu_runtime", "xpu_driver"}
 _HOST = {"cpu_op", "Operator"}
 _MEET = ("gloo:", "nccl:", "hccl:")
-_STEP = "ProfilerStep#"
 FARTHEST_NS = 1 << 62
 """No time of a trace is as far from 0."""
-_LAST_STREAM = (1 << 31) - 1
 _DEVICES = {0: "cpu", 1: "cuda", 12: "xpu", 20: "npu"}
 
 
 class _Args(msgspec.Struct, gc=False):
-    stream: Any = -1
     correlation: Any = -1
     group: Any = msgspec.field(default="", name="Process Group Name")
     ranks: Any = msgspec.field(default="", name="Process Group Ranks")
@@ -70,7 +67,6 @@ class Events:
     ends: Any = attrs.field(factory=lambda: array("q"))
     name: Any = attrs.field(factory=lambda: array("i"))
     kind: Any = attrs.field(factory=lambda: array("b"))
-    stream: Any = attrs.field(factory=lambda: array("i"))
     correlation: Any = attrs.field(factory=lambda: array("q"))
     launched: Any = attrs.field(factory=lambda: array("q"))
     """The correlation of each call that may launch something."""
@@ -80,8 +76,6 @@ class Events:
     host_ends: Any = attrs.field(factory=lambda: array("q"))
     host_name: Any = attrs.field(factory=lambda: array("i"))
     host_thread: Any = attrs.field(factory=lambda: array("i"))
-    steps: dict[str, int] = attrs.field(factory=dict)
-    """By the name of each step of torch's profiler: its earliest start."""
     memory: dict[str, MemoryPeak] = attrs.field(factory=dict)
     meetings: list[tuple[str, int, int]] = attrs.field(factory=list)
     """Collectives that the host noted: what, from, to."""
@@ -129,7 +123,7 @@ class _Reader:
             else:
                 return
 
-    def _sort(self, found: Iterator[_Event]) -> None:  # noqa: PLR0915 -- calls cost
+    def _sort(self, found: Iterator[_Event]) -> None:
         """Sort each event into its column; raise for an invalid one, which is then dropped."""
         to, device, launch, host = self._events, _DEVICE, _LAUNCH, _HOST
         earliest, latest = -FARTHEST_NS, FARTHEST_NS
@@ -157,9 +151,8 @@ class _Reader:
                 if not earliest < begin <= end < latest:
                     raise ValueError("no time")
                 args = event.args
-                stream = correlation = -1
+                correlation = -1
                 if args is not None:
-                    stream = min(_number(args.stream), _LAST_STREAM)
                     correlation = _number(args.correlation)
                     if args.group or args.ranks:
                         to.groups[len(to.starts)] = sys.intern(f"{args.group} {args.ranks}")
@@ -169,7 +162,6 @@ class _Reader:
                 to.ends.append(end)
                 to.name.append(number)
                 to.kind.append(device[cat])
-                to.stream.append(stream)
                 to.correlation.append(correlation)
             elif cat in launch:
                 if event.args is not None:
@@ -180,15 +172,9 @@ class _Reader:
                             raise ValueError("no time")
                         to.launched_at.append(begin)
                         to.launched.append(correlation)
-            elif cat == "user_annotation":
-                self._note(event.name, _nanoseconds(event.ts), _nanoseconds(event.dur))
-
-    def _note(self, name: str, begin: int, length: int) -> None:
-        to = self._events
-        if name.startswith(_STEP):
-            to.steps[name] = min(begin, to.steps.get(name, begin))
-        elif name.startswith(_MEET):
-            to.meetings.append((name, begin, begin + length))
+            elif cat == "user_annotation" and event.name.startswith(_MEET):
+                begin = _nanoseconds(event.ts)
+                to.meetings.append((event.name, begin, begin + _nanoseconds(event.dur)))
 
     def _remember(self, args: _Args, at: int) -> None:
         allocated, reserved = _number(args.allocated), _number(args.reserved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -15,49 +15,30 @@ if TYPE_CHECKING:
 
     from rlprof_report.device._events import Events
 
-Rules = Literal["rlprof", "hta"]
-
-COMPUTE, COMMUNICATION, MEMORY, OTHER = range(4)
-WORDS: tuple[Literal["compute", "communication", "copy"], ...] = (
-    "compute", "communication", "copy", "copy",
-)  # fmt: skip
+COMPUTE, COMMUNICATION, MEMORY = range(3)
+WORDS = ("compute", "communication", "copy")
 _COMMUNICATION = re.compile(
     r"^nccl|^ncclDev|ncclKernel|^rccl|^hccl|^mscclpp?|cross_device_reduce|all_reduce_(?:one|two)_?shot"
     r"|one_shot_all_reduce|two_shot_all_reduce|multimem_all_|nvshmem|deep_ep|internode::|intranode::",
     re.IGNORECASE,
 )
 """NCCL's own, and what vLLM, SGLang, torch's symmetric memory and DeepEP put in its place."""
-_HTA_MEMORY = re.compile(r"(^(hip)?Memcpy)|(^(hip)?Memset)|(^dma)")
-_HTA_OTHER = re.compile(
-    r"(^nccl)|(.*Memcpy)|(.*Memset)|(.*dma)|(^.*Sync)|(cuda.*LaunchKernel)|(^runFunction)"
-)
 UNKNOWN = -(1 << 62)
 """The launch time of an event whose launch is not in the trace."""
 
 
-def kinds_of(names: Iterable[str], name: Any, category: Any, rules: Rules) -> Any:
+def kinds_of(names: Iterable[str], name: Any, category: Any) -> Any:
     """Return the kind of each event; *name* is its number in *names*."""
-    of_name = np.fromiter(
-        (_hta(text) if rules == "hta" else _ours(text) for text in names), np.int8
-    )
+    of_name = np.fromiter(map(_kind, names), np.int8)
     kinds = of_name[name] if len(name) else np.zeros(0, np.int8)
-    if rules == "rlprof":  # what is recorded as a copy is one, whatever its name
-        kinds = np.where((category == COPY) & (kinds == COMPUTE), MEMORY, kinds)
-    return kinds
+    # What is recorded as a copy is one, whatever its name.
+    return np.where((category == COPY) & (kinds == COMPUTE), MEMORY, kinds)
 
 
-def _ours(name: str) -> int:
+def _kind(name: str) -> int:
     if _COMMUNICATION.search(name):
         return COMMUNICATION
     return MEMORY if name.startswith(("Memcpy", "Memset", "hipMem")) else COMPUTE
-
-
-def _hta(name: str) -> int:
-    if name.startswith("nccl"):
-        return COMMUNICATION
-    if _HTA_MEMORY.match(name):
-        return MEMORY
-    return OTHER if _HTA_OTHER.match(name) else COMPUTE
 
 
 @attrs.frozen(eq=False)
@@ -80,20 +61,14 @@ class Chosen:
         return len(self.starts)
 
 
-def chosen(events: Events, rules: Rules, from_ns: int, until_ns: int) -> Chosen:
+def chosen(events: Events, from_ns: int, until_ns: int) -> Chosen:
     """Choose the events that count, and cut them to the window."""
     launched_at = _launches(events)
-    if rules == "hta":
-        starts, ends = _in_microseconds(events.starts, events.ends)
-        counts = events.stream >= 0
-        if len(events.steps) > 1:
-            counts &= (launched_at != UNKNOWN) & (launched_at < max(events.steps.values()))
-    else:
-        starts, ends = np.maximum(events.starts, from_ns), np.minimum(events.ends, until_ns)
-        counts = (events.kind != SYNC) & (ends > starts)
+    starts, ends = np.maximum(events.starts, from_ns), np.minimum(events.ends, until_ns)
+    counts = (events.kind != SYNC) & (ends > starts)
     unlaunched = int(np.count_nonzero((launched_at == UNKNOWN) & (events.kind != SYNC)))
     where = np.flatnonzero(counts)
-    kinds = kinds_of(events.names, events.name, events.kind, rules)
+    kinds = kinds_of(events.names, events.name, events.kind)
     return Chosen(
         starts[where],
         ends[where],
@@ -104,15 +79,6 @@ def chosen(events: Events, rules: Rules, from_ns: int, until_ns: int) -> Chosen:
         where,
         unlaunched,
     )
-
-
-def _in_microseconds(starts: Any, ends: Any) -> tuple[Any, Any]:
-    """Round as HTA does: in doubles, starts up and ends down, where starts have decimals."""
-    if not np.any(starts % 1000):
-        return starts, ends
-    at = starts // 1000 + starts % 1000 / 1000
-    until = at + (ends - starts) / 1000
-    return (np.ceil(at).astype(np.int64) * 1000, np.floor(until).astype(np.int64) * 1000)
 
 
 def _launches(events: Events) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, MEMORY, OTHER, UNKNOWN
+from rlprof_report.device._kinds import COMMUNICATION, COMPUTE, UNKNOWN
 from rlprof_report.device._sweeps import covered, union
 from rlprof_report.device.values import Idle, Temporal
 
@@ -26,14 +26,15 @@ def temporal_of(found: Chosen) -> Temporal:
         return covered(found.starts[own], found.ends[own])
 
     span = int(found.ends.max() - found.starts.min())
-    compute, busy = during(COMPUTE), during(COMPUTE, COMMUNICATION, MEMORY, OTHER)
+    compute, works = during(COMPUTE), during(COMPUTE, COMMUNICATION)
+    busy = covered(found.starts, found.ends)
     return Temporal(
         window_s=span / 1e9,
         compute_s=compute / 1e9,
         communication_s=during(COMMUNICATION) / 1e9,
         idle_s=(span - busy) / 1e9,
-        exposed_communication_s=(during(COMPUTE, COMMUNICATION) - compute) / 1e9,
-        exposed_copy_s=(busy - during(COMPUTE, COMMUNICATION, OTHER)) / 1e9,
+        exposed_communication_s=(works - compute) / 1e9,
+        exposed_copy_s=(busy - works) / 1e9,
     )
 
 

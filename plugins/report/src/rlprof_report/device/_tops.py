@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -26,7 +26,7 @@ class Total:
 
     ns: int
     count: int
-    kind: Literal["compute", "communication", "copy", "host"]
+    kind: str
     median_ns: float | None = None
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rlprof_report.device._events import Events
-    from rlprof_report.device._kinds import Chosen, Rules
+    from rlprof_report.device._kinds import Chosen
     from rlprof_report.device._tops import Total
     from rlprof_report.device.values import Idle, MemoryPeak, Temporal
 
@@ -65,7 +65,7 @@ class TraceFigures:
     notes: tuple[str, ...]
 
 
-def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = None) -> TraceFigures:
+def figures_of(path: Path, stretch: Stretch | None = None) -> TraceFigures:
     """Read the trace *path*, and keep the figures of *stretch*; None: of all of it.
 
     Raise `UnreadableError` if nothing of it can be read.
@@ -75,11 +75,11 @@ def figures_of(path: Path, rules: Rules = "rlprof", stretch: Stretch | None = No
         epoch_ns = _epoch_ns(path) + stretch.shift_ns
         begin, end = stretch.from_ns - epoch_ns, stretch.until_ns - epoch_ns
     events = read_events(path, begin, end)
-    found = chosen(events, rules, begin, end)
+    found = chosen(events, begin, end)
     if stretch is not None and not len(found) and (events.kind != SYNC).any():
         notes.append("no device event is in the window, so its clock is wrong; nothing was cut off")
         begin, end = _ALL
-        found = chosen(events, rules, begin, end)
+        found = chosen(events, begin, end)
     notes += _notes(events, found, len(events.starts))
     is_any = bool(len(found))
     return TraceFigures(

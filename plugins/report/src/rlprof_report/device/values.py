@@ -1,11 +1,9 @@
 """Figures of devices from the traces of windows, as frozen values that page and JSON print.
 
-All seconds lie inside the window, unless the rules are HTA's. `None` means that it is not known.
+All seconds lie inside the window. `None` means that it is not known.
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 import attrs
 
@@ -58,7 +56,8 @@ class TopName:
     """Of a host operator and over several captures None."""
     share: float
     """Of the time of all kernels, or of the self time of all host operators."""
-    kind: Literal["compute", "communication", "copy", "host"]
+    kind: str
+    """`compute`, `communication`, `copy` or `host`."""
 
 
 @attrs.frozen
@@ -151,7 +150,6 @@ class RequestTimes:
 class Device:
     """All figures of devices of a run."""
 
-    rules: Literal["rlprof", "hta"]
     captures: tuple[CaptureDevice, ...]
     roles: tuple[RoleDevice, ...]
     late: tuple[LateRank, ...]
