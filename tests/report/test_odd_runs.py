@@ -419,5 +419,4 @@ def test_ranks_that_meet_outside_of_phases_wait_for_the_slow_one(slow, logs, las
     waited = "0.22 s" if logs else "0.30 s"  # the others end later, too
     assert finding.title.startswith(f"All wait {waited} for actor {slow}, the slowest in update")
     assert ("update", f"actor {slow}") in {(part.what, part.where) for part in step.path}
-    assert {one.name: one.leader for one in step.frontier}["update"] == slow
     assert "gaps" not in {one.what for one in step.helps if one.seconds > 0.01}

@@ -99,7 +99,7 @@ def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
                     odd("actor 5"), 0.4, 0.5, meets=phase is phases[2])
             for phase in phases[2:]
         ),
-        frontier=tuple(s.Stage(odd("actor"), phase.name, phase.seconds, 5) for phase in phases[2:]),
+        frontier=tuple(s.Stage(odd("actor"), phase.name, phase.seconds) for phase in phases[2:]),
         rollout=s.Rollout(
             rolled.name, rolled.start_s, rolled.end_s, 256, 480, 200_000, 200_000 / end,
             {"p50": end * 0.4, "p90": end * 0.6, "p99": end * 0.9, "max": end},

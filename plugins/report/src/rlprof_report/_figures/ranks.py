@@ -194,7 +194,7 @@ def ranks_of(group: Group) -> Ranks:
 
 
 def frontier_of(groups: list[Group]) -> Iterator[Stage]:
-    """Return the last rank of each stage; the stages of a role add up to its slowest rank.
+    """Return what each stage adds to the slowest rank of a role, whose time they add up to.
 
     Stages come in the order in which the last rank enters them. A rank without such a stage
     spends nothing there. Between phases, a rank may work while others are slower in a phase: that
@@ -216,9 +216,8 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
         behind, before = np.zeros(len(ranks)), 0.0
         for row, group in zip(spent, own, strict=True):
             behind += row
-            leader = int(np.argmax(behind))
-            after = float(behind[leader])
-            yield Stage(role, group.phase, after - before, int(ranks[leader]))
+            after = float(behind.max())
+            yield Stage(role, group.phase, after - before)
             before = after
 
 

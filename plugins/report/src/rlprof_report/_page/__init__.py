@@ -54,7 +54,7 @@ def page(analysis: Analysis) -> str:
             what_would_help(analysis, chosen),
             critical_path(chosen, colors),
             rollout(chosen),
-            ranks(analysis, chosen, colors),
+            ranks(analysis, chosen),
             device(analysis),
             gantt(analysis, chosen, colors),
             counters(analysis),

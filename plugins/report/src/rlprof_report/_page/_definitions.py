@@ -31,12 +31,6 @@ DEFINITIONS = {
         "and less the mean (how long the ranks wait). Between phases, waits for the last rank do "
         f"not count. Phases in which ranks end together are marked, not blamed. {_CLEAN}",
     ),
-    3: Definition(
-        "frontier", "spans of the ranks",
-        "C[r,k]: time of rank r in its first k phases. F[k]: the largest C[r,k]. Stage k takes "
-        "F[k] - F[k-1]; the stages add up to the time of the slowest rank. Of roles with two ranks "
-        "or more.",
-    ),
     5: Definition(
         "tail", "spans of trajectories",
         "v(q): when the share q of trajectories has ended, at least one being left. The tail is "

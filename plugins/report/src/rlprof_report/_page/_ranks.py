@@ -1,4 +1,4 @@
-"""Section 6: the ranks, as heat maps by phase, and the frontier of a step."""
+"""Section 6: the ranks, as heat maps by phase, and how long they wait in the slow step."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import struct
 import zlib
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._chart import legend, strip
-from rlprof_report._page._color import NOTHING
-from rlprof_report._page._table import caption, figure, section, step_window, table, tabled
+from rlprof_report._page._table import caption, figure, section, step_window, tabled
 from rlprof_report._page._text import NONE, escaped, median, percent, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rlprof_report.values import Analysis, RankTable
     from rlprof_report.values.step import Step
@@ -28,13 +26,10 @@ _HALF = 60
 """Shades on each side of the middle."""
 
 
-def ranks(analysis: Analysis, chosen: Sequence[Step], colors: Mapping[str, str]) -> str:
+def ranks(analysis: Analysis, chosen: Sequence[Step]) -> str:
     """Return the section."""
     large = [one for one in analysis.ranks if len(one.ranks) > 1 and _is_large(analysis, one)]
-    body = "".join(map(_map, large))
-    for step in chosen[:1]:
-        body += _waits(step) + _frontier(step, colors)
-    return section("ranks", "Ranks", body)
+    return section("ranks", "Ranks", "".join((*map(_map, large), *map(_waits, chosen[:1]))))
 
 
 def _is_large(analysis: Analysis, one: RankTable) -> bool:
@@ -123,32 +118,6 @@ def _waits(step: Step) -> str:
     more = "Without a wait: the ranks meet inside, so no rank's time says who is late"
     more = more if any(one.meets for one in step.ranks) else ""
     return tabled(heads, rows, (2,), step_window(step), more=more)
-
-
-def _frontier(step: Step, colors: Mapping[str, str]) -> str:
-    rows = []
-    for role in dict.fromkeys(stage.role for stage in step.frontier):
-        stages = [stage for stage in step.frontier if stage.role == role]
-        whole = sum(stage.seconds for stage in stages) or 1.0
-        bar = strip(
-            [
-                (
-                    colors.get(stage.name, NOTHING),
-                    stage.seconds / whole,
-                    f"{stage.name}: {seconds(stage.seconds)}, rank {stage.leader} is last",
-                )
-                for stage in stages
-            ],
-            label=f"Frontier of {role}",
-        )
-        last = ", ".join(f"{stage.name}: rank {stage.leader}" for stage in stages[:8])
-        rows.append((escaped(role, 60), bar, seconds(whole), escaped(last, 400)))
-    names = dict.fromkeys(stage.name for stage in step.frontier)
-    key = legend((name, colors.get(name, NOTHING)) for name in names)
-    return figure(
-        table(("role", "stages", "slowest rank", "last at its end"), rows, words=(0, 1, 3)) + key,
-        caption((3,), f"{step_window(step)}; the stages add up to the slowest rank"),
-    )
 
 
 def heat(rows: Sequence[Sequence[float | None]]) -> str:

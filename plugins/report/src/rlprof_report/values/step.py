@@ -170,8 +170,6 @@ class Stage:
     role: str
     name: str
     seconds: float
-    leader: int
-    """The rank that is furthest behind at its end."""
 
 
 @attrs.frozen
