@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rlprof_cli.table import table
 from rlprof_report._diff import rest
 from rlprof_report._diff.times import FEWEST, phase_changes, step_change
-from rlprof_report._plain import argument, plain, secs
+from rlprof_report._plain import plain, secs
 from rlprof_report.values.diff import Diff
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def diff(a: Part, b: Part) -> Diff:
         b=sides[1],
         step=step,
         phases=phases,
-        sentences=tuple(_sentences(step, phases, _with_warm_up(a, b))),
+        sentences=tuple(_sentences(step, phases)),
         came=came,
         went=went,
         resized=resized,
@@ -53,15 +53,7 @@ def diff(a: Part, b: Part) -> Diff:
     )
 
 
-def _with_warm_up(a: Part, b: Part) -> str:
-    """Return the command that compares warm-up, too; empty: that is not enough steps either."""
-    longer = a.with_warm_up(), b.with_warm_up()
-    if min(len(one.compared()) for one in longer) < FEWEST:
-        return ""
-    return " ".join(["rlprof diff", *(argument(f"{one.run.path}:{one.typed}") for one in longer)])
-
-
-def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[str]:
+def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
     """Answer in order: the step, phases that differ, other phases, the smallest visible change."""
     largest = sorted(phases, key=lambda one: -abs(one.change or 0) * (one.a_s or 0))
     if step.visible is None:
@@ -69,8 +61,6 @@ def _sentences(step: Change, phases: Sequence[Change], longer: str) -> Iterator[
             f"Too few steps for an interval: A has {step.a_steps} and B {step.b_steps}, "
             f"each needs {FEWEST}."
         )
-        if longer:
-            yield f"Warm-up steps are often slower; to compare them, too: {longer}"
         if step.change is not None:
             yield "Without an interval, nothing says which of these differences are chance:"
             yield f"The step: {_change(step)}."

@@ -40,14 +40,6 @@ class Part:
         """Whether *step* was asked for."""
         return not self.ranges or any(step in one for one in self.ranges)
 
-    def with_warm_up(self) -> Part:
-        """Return all steps but the first, unless the user named some."""
-        numbers = [step.step for step in self.analysis.steps[1:]]
-        if self.ranges or not numbers:
-            return self
-        first, last = numbers[0], numbers[-1]
-        return attrs.evolve(self, ranges=(range(first, last + 1),), typed=f"{first}-{last}")
-
     def compared(self) -> list[tuple[int, Step]]:
         """Return the steps to compare, each with its place in the run."""
         return [(at, step) for at, step, why in self._asked() if not why]
