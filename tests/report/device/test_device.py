@@ -169,8 +169,8 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     findings = device_findings(found)
 
     assert found.late[:2] == (
-        LateRank("actor", "1/update", 1, pytest.approx(4e-3), 10, 10, 0.0),
-        LateRank("actor", "2/update", 1, pytest.approx(4e-3), 10, 10, 0.0),
+        LateRank("actor", "1/update", 1, pytest.approx(4e-3), 10, 10),
+        LateRank("actor", "2/update", 1, pytest.approx(4e-3), 10, 10),
     )
     assert [one.late_s for one in found.late[2:]] == [0.0, 0.0]
     (late,) = [one for one in findings if "comes last" in one.title]

@@ -152,7 +152,7 @@ def _device(odd):
         (d.CaptureDevice("traces/a.json.gz", "7/update_actor", odd("actor 0"), odd("actor"), 0,
                          900, 0, time, idle, top, top, peaks),),
         (d.RoleDevice(odd("actor"), 1, time, idle, top, top, peaks),),
-        (d.LateRank(odd("actor"), "7/update_actor", 5, 1.2, 30, 33, 1e-5),),
+        (d.LateRank(odd("actor"), "7/update_actor", 5, 1.2, 30, 33),),
         (d.RequestTimes(odd("replica 0"), 40, 38, 0.1, 4.0, 0.2, 4.2, None),),
         (odd("traces/b.json.gz: is cut in the middle"),),
     )  # fmt: skip

@@ -132,11 +132,10 @@ def _late(device: Device) -> str:
             f"{one.rank}",
             seconds(one.late_s),
             f"{one.votes:,} of {one.collectives:,}",
-            seconds(one.end_spread_s),
         )
         for one in device.late[:12]
     ]
-    heads = ("window", "rank", "late in all", "came last to", "ends differ by")
+    heads = ("window", "rank", "late in all", "came last to")
     window = "Windows with traces of two ranks or more"
     return tabled(heads, rows, (18,), window)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from statistics import median
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -92,31 +91,24 @@ def late_ranks(
 ) -> Iterator[LateRank]:
     """Compare the collectives that the ranks of one role had in one window."""
     by_rank = {rank: _by_what(meetings) for rank, meetings in ranks.items()}
-    late: defaultdict[int, int] = defaultdict(int)
-    votes: defaultdict[int, int] = defaultdict(int)
-    took_part: defaultdict[int, int] = defaultdict(int)
-    spreads: defaultdict[int, list[int]] = defaultdict(list)
+    late, votes, took_part = Counter[int](), Counter[int](), Counter[int]()
     for what in sorted({what for own in by_rank.values() for what in own}):
         there = {rank: own[what] for rank, own in by_rank.items() if what in own}
         if len(there) < 2 or len({len(ones) for ones in there.values()}) > 1:
             continue  # of another group of ranks, or not recorded from the same moment on
         for ones in zip(*there.values(), strict=True):
-            times = {rank: one.end_ns - one.start_ns for rank, one in zip(there, ones, strict=True)}
-            longest = max(times.values())
+            times = dict(zip(there, ones, strict=True))
+            longest = max(ones)
             last = min(times, key=lambda rank: times[rank])
             votes[last] += longest - times[last] >= _LEAST_NS
-            ends = [one.end_ns for one in ones]
-            for rank, time in times.items():
-                late[rank] += longest - time
-                took_part[rank] += 1
-                spreads[rank].append(max(ends) - min(ends))
+            late.update({rank: longest - time for rank, time in times.items()})
+            took_part.update(list(there))
     for rank, count in took_part.items():
-        spread = median(spreads[rank]) / 1e9
-        yield LateRank(role, window, rank, late[rank] / 1e9, votes[rank], count, spread)
+        yield LateRank(role, window, rank, late[rank] / 1e9, votes[rank], count)
 
 
-def _by_what(meetings: Sequence[Meeting]) -> dict[tuple[str, str], list[Meeting]]:
-    found: defaultdict[tuple[str, str], list[Meeting]] = defaultdict(list)
-    for meeting in meetings:
-        found[meeting.what].append(meeting)
+def _by_what(meetings: Sequence[Meeting]) -> dict[tuple[str, str], list[int]]:
+    found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for what, took in meetings:
+        found[what].append(took)
     return found

@@ -37,14 +37,8 @@ class Stretch:
     shift_ns: int = 0
 
 
-@attrs.frozen
-class Meeting:
-    """A collective on one rank."""
-
-    what: tuple[str, str]
-    """Its group and its name."""
-    start_ns: int
-    end_ns: int
+Meeting = tuple[tuple[str, str], int]
+"""A collective on one rank: its group and its name, and how long it took, ns."""
 
 
 @attrs.frozen(eq=False)
@@ -61,7 +55,7 @@ class TraceFigures:
     operators: dict[str, Total]
     memory: tuple[MemoryPeak, ...]
     meetings: tuple[Meeting, ...]
-    """In the order of time, on the clock of the run."""
+    """In the order of time."""
     notes: tuple[str, ...]
 
 
@@ -70,7 +64,7 @@ def figures_of(path: Path, stretch: Stretch | None = None) -> TraceFigures:
 
     Raise `UnreadableError` if nothing of it can be read.
     """
-    epoch_ns, begin, end, notes = 0, *_ALL, list[str]()
+    begin, end, notes = *_ALL, list[str]()
     if stretch is not None:
         epoch_ns = _epoch_ns(path) + stretch.shift_ns
         begin, end = stretch.from_ns - epoch_ns, stretch.until_ns - epoch_ns
@@ -92,7 +86,7 @@ def figures_of(path: Path, stretch: Stretch | None = None) -> TraceFigures:
         kernels=kernels_of(events, found),
         operators=operators_of(events, begin, end),
         memory=tuple(peak for _, peak in sorted(events.memory.items())),
-        meetings=tuple(_meetings(events, found, epoch_ns, begin, end)),
+        meetings=tuple(_meetings(events, found, begin, end)),
         notes=tuple(notes),
     )
 
@@ -115,14 +109,12 @@ def _notes(events: Events, found: Chosen, read: int) -> Iterator[str]:
         yield f"idle before {graphs} kernels of CUDA graphs has no known cause"
 
 
-def _meetings(
-    events: Events, found: Chosen, epoch_ns: int, begin: int, end: int
-) -> Iterator[Meeting]:
+def _meetings(events: Events, found: Chosen, begin: int, end: int) -> Iterator[Meeting]:
     """Yield the collectives: kernels of communication; without a device what the host noted."""
     if not len(found):
         for name, at, until in sorted(events.meetings, key=lambda one: one[1]):
             if _is_of_all(name) and begin <= at and until <= end:
-                yield Meeting(("", name), at + epoch_ns, until + epoch_ns)
+                yield ("", name), until - at
         return
     names = list(events.names)
     chosen_ones = [int(at) for at in (found.kind == COMMUNICATION).nonzero()[0][:_MOST_MEETINGS]]
@@ -131,8 +123,8 @@ def _meetings(
         if not _is_of_all(name):
             continue
         # As it was recorded: one that was cut off by the window would look short.
-        start, until = int(events.starts[place]), int(events.ends[place])
-        yield Meeting((events.groups.get(place, ""), name), start + epoch_ns, until + epoch_ns)
+        took = int(events.ends[place] - events.starts[place])
+        yield (events.groups.get(place, ""), name), took
 
 
 def _is_of_all(name: Any) -> bool:

@@ -126,9 +126,6 @@ class LateRank:
     """Collectives to which it came last, by at least 10 us."""
     collectives: int
     """Its collectives that other ranks recorded, too."""
-    end_spread_s: float | None
-    """Median difference of their ends between ranks, as the clocks have it: if it is large, the
-    ranks did not leave together and the figure is weak."""
 
 
 @attrs.frozen
