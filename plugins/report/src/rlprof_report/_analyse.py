@@ -146,46 +146,35 @@ def _steps(
             found = trajectories_of(parts[place], own, bounds, recorded.words, ends)
         if found is not None:
             rollout = rollout_of(found, recorded.processes, epoch)
-        seconds = (bounds[1] - bounds[0]) / 1e9
-        phases, ranks = times_of(own, epoch), tuple(map(ranks_of, groups[place]))
-        unaccounted_s = (bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)) / 1e9
-        cost_s = covered(touched.cost_ns.get(place, ())) / 1e9
+        ranks = tuple(map(ranks_of, groups[place]))
+        unaccounted_ns = bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)
         has_devices = bool(holders) and place in counted
-        made.append(
-            Step(
-                step=int(timeline.numbers[place]),
-                start_s=(bounds[0] - epoch) / 1e9,
-                seconds=seconds,
-                state="clean",
-                phases=phases,
-                unaccounted_s=unaccounted_s,
-                overlaps=overlaps_of(own),
-                ranks=ranks,
-                frontier=frontiers[place],
-                rollout=rollout,
-                path=path_of(
-                    own, bounds, step=place, tracks=tracks, ranks=ranks, found=found, epoch=epoch
-                ),
-                helps=helps_of(
-                    seconds,
-                    phases,
-                    unaccounted_s=unaccounted_s,
-                    ranks=ranks,
-                    frontier=() if timeline.leads_fleet else frontiers[place],
-                    rollout=rollout,
-                    cost_s=cost_s,
-                ),
-                flow=flow_of(own, bounds, found, rollout, requests),
-                bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
-                if has_devices
-                else (),
-                touches=tuple(touched.touches.get(place, ())),
-                cost_s=cost_s,
-                pauses=pauses_of(others[place]),
-                tokens=(rollout.tokens if rollout else tokens[place]) or sum(p.tokens for p in own),
-                version=max((p.version for p in own), default="", key=lambda one: (len(one), one)),
-            )
+        step = Step(
+            step=int(timeline.numbers[place]),
+            start_s=(bounds[0] - epoch) / 1e9,
+            seconds=(bounds[1] - bounds[0]) / 1e9,
+            state="clean",
+            phases=times_of(own, epoch),
+            unaccounted_s=unaccounted_ns / 1e9,
+            overlaps=overlaps_of(own),
+            ranks=ranks,
+            frontier=frontiers[place],
+            rollout=rollout,
+            path=path_of(
+                own, bounds, step=place, tracks=tracks, ranks=ranks, found=found, epoch=epoch
+            ),
+            flow=flow_of(own, bounds, found, rollout, requests),
+            bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
+            if has_devices
+            else (),
+            touches=tuple(touched.touches.get(place, ())),
+            cost_s=covered(touched.cost_ns.get(place, ())) / 1e9,
+            pauses=pauses_of(others[place]),
+            tokens=(rollout.tokens if rollout else tokens[place]) or sum(p.tokens for p in own),
+            version=max((p.version for p in own), default="", key=lambda one: (len(one), one)),
         )
+        helps = helps_of(step, leads_fleet=timeline.leads_fleet)
+        made.append(attrs.evolve(step, helps=helps))
     return made
 
 

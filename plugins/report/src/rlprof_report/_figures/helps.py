@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.trajectories import Trajectories
-    from rlprof_report.values.step import PhaseTime, Ranks, Rollout, Stage
+    from rlprof_report.values.step import Ranks, Rollout, Step
 
 SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
 """Names of phases that bring weights to the engines."""
@@ -28,29 +28,21 @@ REWARD = re.compile(r"reward|scor(e|ing)|verif|judg", re.IGNORECASE)
 """Names of phases that judge trajectories."""
 
 
-def helps_of(
-    seconds: float,
-    phases: Sequence[PhaseTime],
-    *,
-    unaccounted_s: float,
-    ranks: Sequence[Ranks],
-    frontier: Sequence[Stage],
-    rollout: Rollout | None,
-    cost_s: float,
-) -> tuple[Help, ...]:
+def helps_of(step: Step, *, leads_fleet: bool) -> tuple[Help, ...]:
     """List upper bounds, the largest first; each holds by itself, so no two are added."""
     # What a rank waits between phases for a slower one is no gap; a fleet's driver has one alone.
+    frontier = () if leads_fleet else step.frontier
     gaps = [stage.seconds for stage in frontier if stage.name == BETWEEN]
     found = [
-        *_in_rollout(rollout),
+        *_in_rollout(step.rollout),
         Help(
             "slowest rank",
-            min(seconds, _wait_s(ranks, {phase.name for phase in phases})),
+            min(step.seconds, _wait_s(step.ranks, {phase.name for phase in step.phases})),
             "in each phase the slowest rank takes as long as the median of the others",
         ),
-        *_in_phases(seconds, phases, frontier, rollout),
-        Help("gaps", min([unaccounted_s, *gaps]), "phases follow one another without a gap"),
-        Help("recording", cost_s, "rlprof starts and stops nothing in this step"),
+        *_in_phases(step, leads_fleet=leads_fleet),
+        Help("gaps", min([step.unaccounted_s, *gaps]), "phases follow one another without a gap"),
+        Help("recording", step.cost_s, "rlprof starts and stops nothing in this step"),
     ]
     return tuple(sorted((one for one in found if one.seconds > 0), key=lambda one: -one.seconds))
 
@@ -85,30 +77,25 @@ def _wait_s(ranks: Sequence[Ranks], names: set[str]) -> float:
     return sum(waits.values())
 
 
-def syncs_of(phases: Sequence[PhaseTime], frontier: Sequence[Stage]) -> dict[str, float]:
+def syncs_of(step: Step, *, leads_fleet: bool) -> dict[str, float]:
     """Return how long the weights take in each phase that brings them.
 
-    Without what ranks wait in it for a late one: that is no sync. A fleet has no *frontier* here,
-    for its phases are those of the driver.
+    Without what ranks wait in it for a late one: that is no sync. The phases of a fleet are those
+    of its driver, which waits for all.
     """
     stages: dict[str, float] = {}
-    for stage in frontier:  # of several roles, the longest counts
+    for stage in () if leads_fleet else step.frontier:  # of several roles, the longest counts
         stages[stage.name] = max(stage.seconds, stages.get(stage.name, 0.0))
-    syncs = (phase for phase in phases if SYNC.search(phase.name))
+    syncs = (phase for phase in step.phases if SYNC.search(phase.name))
     return {one.name: min(one.seconds, stages.get(one.name, one.seconds)) for one in syncs}
 
 
-def _in_phases(
-    seconds: float,
-    phases: Sequence[PhaseTime],
-    frontier: Sequence[Stage],
-    rollout: Rollout | None,
-) -> Iterator[Help]:
-    sync = sum(syncs_of(phases, frontier).values())
-    generated = sum(phase.seconds for phase in phases if ROLLOUT.search(phase.name))
-    is_apart = rollout is not None and not rollout.phase
+def _in_phases(step: Step, *, leads_fleet: bool) -> Iterator[Help]:
+    seconds, sync = step.seconds, sum(syncs_of(step, leads_fleet=leads_fleet).values())
+    generated = sum(phase.seconds for phase in step.phases if ROLLOUT.search(phase.name))
+    is_apart = step.rollout is not None and not step.rollout.phase
     if is_apart:  # what the sync spares is waited for instead
-        sync -= sum(phase.seconds for phase in phases if WAITING.search(phase.name))
+        sync -= sum(phase.seconds for phase in step.phases if WAITING.search(phase.name))
     yield Help("sync", min(sync, seconds), "weights are sent while other work runs")
     if generated and not is_apart:
         beside = seconds - max(generated + sync, seconds - generated - sync)

@@ -213,12 +213,9 @@ def frontier_of(groups: list[Group]) -> Iterator[Stage]:
             for row, group in zip(spent[1:], own[1:], strict=True):
                 if not group.wait.meets:
                     spent[0] = np.maximum(spent[0] - (row.max() - row), 0.0)
-        behind, before = np.zeros(len(ranks)), 0.0
-        for row, group in zip(spent, own, strict=True):
-            behind += row
-            after = float(behind.max())
-            yield Stage(role, group.phase, after - before)
-            before = after
+        behind = np.cumsum(spent, axis=0).max(axis=1)
+        for group, seconds in zip(own, np.diff(behind, prepend=0.0).tolist(), strict=True):
+            yield Stage(role, group.phase, seconds)
 
 
 def tables_of(

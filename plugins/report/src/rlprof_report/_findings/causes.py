@@ -240,8 +240,7 @@ def _waits(facts: Facts) -> Iterator[Measure]:
 
 
 def _sync(facts: Facts, context: Context) -> Iterator[Measure]:
-    frontier = () if context.leads_fleet else facts.step.frontier
-    syncs = syncs_of(facts.step.phases, frontier)
+    syncs = syncs_of(facts.step, leads_fleet=context.leads_fleet)
     if not syncs:
         return
     seconds, name = sum(syncs.values()), max(syncs, key=lambda one: syncs[one])
