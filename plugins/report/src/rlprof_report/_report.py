@@ -12,6 +12,7 @@ import attrs
 from rlprof import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from rlprof_report.values import Analysis
@@ -27,7 +28,7 @@ class Report:
     """Show where the time of every step went, and why one was slow."""
 
     @hookimpl
-    def render(self, run: Run, out: Path) -> list[Path]:
+    def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:  # noqa: ARG002
         """Write `report.html`, `.json` and `.txt` into *out*, each whole or not at all."""
         from rlprof_report import _page
         from rlprof_report._analyse import analyse

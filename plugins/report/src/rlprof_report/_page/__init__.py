@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -29,20 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["notebook", "page"]
 
-_TITLES = {
-    "findings": "Findings",
-    "steps": "Time",
-    "helps": "What would help",
-    "path": "Critical path",
-    "rollout": "Rollout",
-    "ranks": "Ranks",
-    "device": "Devices",
-    "gantt-of-all": "All processes",
-    "counters": "Counters",
-    "recording": "Recording",
-    "definitions": "Definitions",
-}
-
 
 def page(analysis: Analysis) -> str:
     """Return *analysis* as a whole HTML document."""
@@ -64,8 +51,7 @@ def page(analysis: Analysis) -> str:
     )
     links = "".join(
         f'<a href="#{name}">{title}</a>'
-        for name, title in _TITLES.items()
-        if f'<section id="{name}">' in body
+        for name, title in re.findall(r'<section id="([a-z-]+)"><h2>([^<]+)', body)
     )
     bars = bars_of(analysis, colors, show=chosen[0].step if chosen else None)
     script = _asset("page.js")

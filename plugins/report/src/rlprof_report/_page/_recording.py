@@ -21,7 +21,7 @@ def recording(analysis: Analysis) -> str:
     if analysis.notes:
         notes = "".join(f"<li>{escaped(note, 600)}" for note in analysis.notes[:100])
         body += f"<h3>What is left out, and what is unknown</h3><ul>{notes}</ul>"
-    return section("recording", "Recording: what was asked, captured, and its cost", body)
+    return section("recording", "Recording", body)
 
 
 def _captures(analysis: Analysis) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlprof_report._page._table import clean_window
+from rlprof_report._page._table import clean_window, section
 from rlprof_report._page._text import escaped, median, numbers, percent, seconds
 
 if TYPE_CHECKING:
@@ -34,13 +34,12 @@ def findings(analysis: Analysis) -> str:
     more = len(analysis.findings) - _MOST
     if more > 0:
         cards += f"<p>{more} smaller findings are in report.json.</p>"
-    if not cards:
-        return ""
-    return (
-        f'<section id="findings"><h2>Findings</h2>{cards}<p class="note">Each bound holds on its '
-        f"own; do not add two of them. Findings use {escaped(clean_window(analysis))}.</p>"
-        "</section>"
-    )
+    if cards:
+        cards += (
+            '<p class="note">Each bound holds on its own; do not add two of them. Findings use '
+            f"{escaped(clean_window(analysis))}.</p>"
+        )
+    return section("findings", "Findings", cards)
 
 
 def _card(analysis: Analysis, finding: Finding) -> str:

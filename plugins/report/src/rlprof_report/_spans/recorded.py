@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,13 +17,14 @@ from rlprof_report._spans.rows import (
     PHASE,
     SCOPE,
     STEP,
-    Rows,
-    Table,
     Words,
+    rows_of,
 )
 from rlprof_run import unbroken
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlprof import Run
     from rlprof_run import Process
 
@@ -47,31 +49,23 @@ class Recorded:
 def read_recorded(run: Run) -> Recorded:
     """Read the span files of *run*; skip damage, and report it in `problems`."""
     words, problems = Words(), list[str]()
-    processes = run.processes
-    scopes: list[np.ndarray] = []
-    parts: list[np.ndarray] = []
-    others: list[np.ndarray] = []
-    for index, process in enumerate(processes):
-        rows = Rows(index, words)
-        for lines in read_spans(run.path / "spans" / f"{process.name}.jsonl", Line, problems):
-            rows.take(lines)
-        own = rows.scopes.joined()
-        own["nested"] = _nested(own)
-        scopes.append(own)
-        parts.append(rows.parts.joined())
-        others.append(rows.others.joined())
-        for table in (own, parts[-1], others[-1]):
+    scopes, parts, others = ([np.empty(0, dtype)] for dtype in (SCOPE, PART, OTHER))
+    for index, process in enumerate(run.processes):
+        lines = read_spans(run.path / "spans" / f"{process.name}.jsonl", Line, problems)
+        batches = [rows_of(batch, index, words) for batch in chain([[]], lines)]
+        own = [np.concatenate(tables) for tables in zip(*batches, strict=True)]
+        own[0]["nested"] = _nested(own[0])
+        for table, whole in zip(own, (scopes, parts, others), strict=True):
             _place(table, process)
-    scopes.append(_of_fleets(run, words, problems))
-    every = np.concatenate(scopes)
-    phases = every[every["kind"] == PHASE]
+            whole.append(table)
+    every = np.concatenate([*scopes, *_of_fleets(run, words, problems)])
     return Recorded(
-        processes=processes,
+        processes=run.processes,
         words=words,
         steps=every[every["kind"] == STEP],
-        phases=_without_doubles(phases),
-        parts=np.concatenate([np.empty(0, dtype=PART), *parts]),
-        others=np.concatenate([np.empty(0, dtype=OTHER), *others]),
+        phases=_without_doubles(every[every["kind"] == PHASE]),
+        parts=np.concatenate(parts),
+        others=np.concatenate(others),
         problems=tuple(problems),
     )
 
@@ -116,13 +110,12 @@ def _nested(scopes: np.ndarray) -> np.ndarray:
     return nested
 
 
-def _of_fleets(run: Run, words: Words, problems: list[str]) -> np.ndarray:
+def _of_fleets(run: Run, words: Words, problems: list[str]) -> Iterator[np.ndarray]:
     """Read the calls of members that drivers of fleets got from their framework."""
     places = {process.name: number for number, process in enumerate(run.processes)}
-    table = Table(SCOPE)
     for file in sorted(run.path.glob("spans/+*.jsonl")):
         for lines in read_spans(file, FleetLine, problems):
-            table.add([
+            rows = [
                 (
                     at, PHASE, words.number(one.name), one.w0 - run.processes[at].offset_ns,
                     max(one.w0, one.w1) - run.processes[at].offset_ns,
@@ -131,8 +124,8 @@ def _of_fleets(run: Run, words: Words, problems: list[str]) -> np.ndarray:
                 )
                 for one in lines
                 if (at := places.get(one.of)) is not None
-            ])  # fmt: skip
-    return table.joined()
+            ]  # fmt: skip
+            yield np.array(rows, SCOPE)
 
 
 def _without_doubles(phases: np.ndarray) -> np.ndarray:

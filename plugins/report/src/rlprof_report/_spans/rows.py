@@ -64,65 +64,36 @@ class Words:
         return self.words[number] if number >= 0 else ""
 
 
-class Table:
-    """Rows that come in batches and are joined once."""
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
-        self._batches: list[np.ndarray] = []
-
-    def add(self, rows: list[tuple[Any, ...]]) -> None:
-        """Take a batch."""
-        if rows:
-            self._batches.append(np.array(rows, dtype=self._dtype))
-
-    def joined(self) -> np.ndarray:
-        """Return all rows as one array, and forget them."""
-        batches, self._batches = self._batches, []
-        return np.concatenate(batches) if batches else np.empty(0, dtype=self._dtype)
-
-
-class Rows:
-    """The rows of one process while its lines come in."""
-
-    def __init__(self, process: int, words: Words) -> None:
-        self.scopes, self.parts, self.others = Table(SCOPE), Table(PART), Table(OTHER)
-        self._process = process
-        self._words = words
-
-    def take(self, lines: Iterable[Line]) -> None:
-        """Sort *lines* into tables."""
-        scopes, parts, others = [], [], []
-        process, number = self._process, self._words.number
-        for line in lines:
-            step = NO_STEP if line.step is None else line.step
-            noted = line.attributes
-            end = max(line.t0, line.t1)
-            if line.kind != "span":
-                tokens, version, by_driver, broken_off = 0, NOTHING, False, False
-                if noted is not None:
-                    by_driver, broken_off = noted.source == DRIVER, noted.error is not None
-                    tokens, version = _count(noted.tokens), number(noted.version)
-                scopes.append((
-                    process, line.kind == "phase", number(line.name), line.t0, end, step,
-                    line.occurrence, line.id, -1 if line.parent is None else line.parent,
-                    line.thread & _THREAD, tokens, version, False, False, by_driver,
-                    broken_off,
-                ))  # fmt: skip
-            elif noted is not None and (noted.trajectory is not None or line.name == "request"):
-                parts.append((
-                    process, number(line.name), line.t0, end, step, number(noted.trajectory),
-                    _count(noted.tokens), number(noted.replica), number(noted.tool),
-                    number(noted.version), int(_seconds(noted.queued_s, 0) * 1e9),
-                    _seconds(noted.first_token_s),
-                    NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
-                    line.thread & _THREAD,
-                ))  # fmt: skip
-            else:
-                others.append((process, number(line.name), line.t0, end, step))
-        self.scopes.add(scopes)
-        self.parts.add(parts)
-        self.others.add(others)
+def rows_of(lines: Iterable[Line], process: int, words: Words) -> tuple[np.ndarray, ...]:
+    """Sort *lines* of a process into tables: scopes, parts, others."""
+    scopes, parts, others = [], [], []
+    number = words.number
+    for line in lines:
+        step = NO_STEP if line.step is None else line.step
+        noted = line.attributes
+        end = max(line.t0, line.t1)
+        if line.kind != "span":
+            tokens, version, by_driver, broken_off = 0, NOTHING, False, False
+            if noted is not None:
+                by_driver, broken_off = noted.source == DRIVER, noted.error is not None
+                tokens, version = _count(noted.tokens), number(noted.version)
+            scopes.append((
+                process, line.kind == "phase", number(line.name), line.t0, end, step,
+                line.occurrence, line.id, -1 if line.parent is None else line.parent,
+                line.thread & _THREAD, tokens, version, False, False, by_driver, broken_off,
+            ))  # fmt: skip
+        elif noted is not None and (noted.trajectory is not None or line.name == "request"):
+            parts.append((
+                process, number(line.name), line.t0, end, step, number(noted.trajectory),
+                _count(noted.tokens), number(noted.replica), number(noted.tool),
+                number(noted.version), int(_seconds(noted.queued_s, 0) * 1e9),
+                _seconds(noted.first_token_s),
+                NOTHING if noted.preemptions is None else min(_count(noted.preemptions), 2**30),
+                line.thread & _THREAD,
+            ))  # fmt: skip
+        else:
+            others.append((process, number(line.name), line.t0, end, step))
+    return np.array(scopes, SCOPE), np.array(parts, PART), np.array(others, OTHER)
 
 
 def _count(value: Any) -> int:
