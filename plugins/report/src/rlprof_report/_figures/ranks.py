@@ -51,7 +51,7 @@ class Group:
     """The tokens that each noted with the phase; 0: none."""
     who: str
     """Those that the others wait for, by name: `actor 5`, `ranks 2-3 of actor`."""
-    slow: frozenset[int]
+    slow: tuple[int, ...]
     """Their processes."""
 
 
@@ -74,7 +74,7 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
     if not len(rows):
         return found
     names, roles, ranks = _whose(recorded)
-    hosts = np.array([process.here.host for process in recorded.processes])
+    hosts = [process.here.host for process in recorded.processes]
     role, rank = roles[rows["process"]], ranks[rows["process"]]
     order = np.lexsort((rows["start"], rank, rows["name"], role, steps))
     rows, steps, role, rank = rows[order], steps[order], role[order], rank[order]
@@ -89,9 +89,11 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
         own, ranks_here = rows[start:end], rank[start:end]
         first = np.flatnonzero(begins(ranks_here))
         seconds, last = _unions(own, first) / 1e9, np.maximum.reduceat(own["end"], first)
-        processes, places, host = own["process"][first], [0], ""
+        processes, wait, places, host = own["process"][first], _ALONE, [0], ""
         if len(first) > 1:
-            places, host = slow_of(seconds, hosts[processes])
+            took = seconds.tolist()
+            wait = wait_of(took, last.tolist())
+            places, host = slow_of(took, [hosts[one] for one in processes.tolist()])
         who = whose(recorded.processes[processes[places[0]]].target)
         if len(places) > 1:
             slow = ranks_here[first][places].tolist()
@@ -106,10 +108,10 @@ def groups_of(recorded: Recorded, timeline: Timeline, meetings: Meetings) -> lis
                 seconds=seconds,
                 first=own["start"][first],
                 last=last,
-                wait=wait_of(seconds.tolist(), last.tolist()) if len(first) > 1 else _ALONE,
+                wait=wait,
                 tokens=np.add.reduceat(own["tokens"], first),
                 who=who,
-                slow=frozenset(processes[places].tolist()),
+                slow=tuple(processes[places].tolist()),
             )
         )
     return found

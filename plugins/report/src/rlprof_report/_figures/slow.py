@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from rlprof_report._figures.waits import slowest_of
 from rlprof_report._plain import listed
 from rlprof_run import ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
 
-
-def slow_of(seconds: ArrayLike, hosts: Sequence[str] | np.ndarray) -> tuple[list[int], str]:
+def slow_of(seconds: Sequence[float], hosts: Sequence[str]) -> tuple[list[int], str]:
     """Return the places of those that the others wait for, and their host if they are all there.
 
     They are all of one host; or a few, half of all at most, that are far from the others; or the
     slowest one. An empty host is unknown.
     """
-    took, where = np.asarray(seconds), np.asarray(hosts)
-    slowest = int(took.argmax())
-    half_s = (took[slowest] - np.median(np.delete(took, slowest))) / 2
-    slow = took > took[slowest] - half_s
-    if 1 < slow.sum() < len(slow):
-        if hosts[slowest] and np.array_equal(slow, where == hosts[slowest]):
-            return np.flatnonzero(slow).tolist(), str(hosts[slowest])
-        if 2 * slow.sum() <= len(slow) and took[slow].min() - took[~slow].max() >= half_s:
-            return np.flatnonzero(slow).tolist(), ""
+    slowest, more = slowest_of(seconds)
+    edge, host = seconds[slowest] - more / 2, hosts[slowest]
+    slow = [place for place, took in enumerate(seconds) if took > edge]
+    if 1 < len(slow) < len(seconds):
+        if host and slow == [place for place, one in enumerate(hosts) if one == host]:
+            return slow, host
+        apart = min(seconds[place] for place in slow) - max(one for one in seconds if one <= edge)
+        if 2 * len(slow) <= len(seconds) and 2 * apart >= more:
+            return slow, ""
     return [slowest], ""
 
 

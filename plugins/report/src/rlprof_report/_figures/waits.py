@@ -28,8 +28,13 @@ class Wait:
 
 def wait_of(seconds: Sequence[float], ends_ns: Sequence[int]) -> Wait:
     """Compare two ranks or more by the *seconds* each took, and by when each ended."""
-    slowest = max(range(len(seconds)), key=seconds.__getitem__)
-    others = [place for place in range(len(seconds)) if place != slowest]
-    more = seconds[slowest] - median([seconds[place] for place in others])
-    later = (max(ends_ns) - median([ends_ns[place] for place in others])) / 1e9
+    slowest, more = slowest_of(seconds)
+    others = [end for place, end in enumerate(ends_ns) if place != slowest]
+    later = (max(ends_ns) - median(others)) / 1e9
     return Wait(slowest, more, meets=more > 0 and later < more / 2)
+
+
+def slowest_of(seconds: Sequence[float]) -> tuple[int, float]:
+    """Return the place of the slowest of two or more, and how much it exceeds their median."""
+    slowest = max(range(len(seconds)), key=seconds.__getitem__)
+    return slowest, seconds[slowest] - median([*seconds[:slowest], *seconds[slowest + 1 :]])

@@ -76,7 +76,7 @@ def _alone(facts: Facts, context: Context) -> Iterator[Measure]:
 
 def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
     """Add up the phases in which the same ranks are the slowest, and ranks do not meet."""
-    found: dict[tuple[str, frozenset[int]], list[tuple[float, Group, Ranks]]] = {}
+    found: dict[tuple[str, tuple[int, ...]], list[tuple[float, Group, Ranks]]] = {}
     pairs = zip(facts.groups, facts.step.ranks, strict=True)
     for group, ranks in sorted(pairs, key=lambda pair: pair[0].phase == BETWEEN):
         is_rollout = facts.step.rollout is not None and ROLLOUT.search(group.phase)
@@ -88,7 +88,7 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             continue  # one rank drives the rollout of all
         wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
-            late = [own for other, own in found.items() if not other[1] & group.slow]
+            late = [own for other, own in found.items() if not {*other[1]} & {*group.slow}]
             wait -= sum(one[0] for own in late for one in own)
         if wait > max(0.1 * (ranks.max_s - ranks.wait_s), _NEXT_TO_NONE * facts.step.seconds):
             found.setdefault((group.who, group.slow), []).append((wait, group, ranks))
