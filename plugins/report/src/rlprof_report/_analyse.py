@@ -100,7 +100,7 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
         verdict="",
         ranks=tuple(tables),
         lanes=tuple(lanes),
-        touches=tuple(touch for one in recordings for touch, _, _ in one.touches),
+        touches=tuple(touch for one in recordings for touch in one.touches),
         cost_s=sum(one.cost_s for one in steps),
         cost_note=cost_note(steps, clean),
         notes=tuple(notes),

@@ -29,8 +29,7 @@ class Recording:
     start: int
     end: int
     """When the stop began, if there was one."""
-    touches: tuple[tuple[Touch, int, int], ...]
-    """Each with its start and end in ns."""
+    touches: tuple[Touch, ...]
 
 
 def recordings_of(run: Run, epoch: int) -> Iterator[Recording]:
@@ -60,18 +59,14 @@ def _recording(capture: CaptureResult, closed: int, epoch: int) -> Recording:
         after = capture.exported_ns
         spans.append(("export", after - int(capture.export_s * 1e9), after))
     touches = tuple(
-        (
-            Touch(
-                what=what,  # type: ignore[arg-type]
-                target=str(capture.target),
-                tool=capture.tool,
-                window=capture.window.id,
-                start_s=(one - epoch) / 1e9,
-                end_s=(other - epoch) / 1e9,
-                process=capture.process,
-            ),
-            one,
-            other,
+        Touch(
+            what=what,  # type: ignore[arg-type]
+            target=str(capture.target),
+            tool=capture.tool,
+            window=capture.window.id,
+            start_s=(one - epoch) / 1e9,
+            end_s=(other - epoch) / 1e9,
+            process=capture.process,
         )
         for what, one, other in spans
         if other > one
@@ -100,7 +95,7 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
     open_in: set[int] = set()
     touches: dict[int, list[Touch]] = {}
     costs: dict[int, list[tuple[int, int]]] = {}
-    leader = recorded.processes[timeline.leader].name
+    leader, epoch = recorded.processes[timeline.leader].name, int(timeline.starts[0])
     rows = recorded.steps[recorded.steps["process"] != timeline.leader]
     places = timeline.of(rows)
     rows, places = rows[places >= 0], places[places >= 0]
@@ -108,9 +103,10 @@ def touched_of(recordings: list[Recording], recorded: Recorded, timeline: Timeli
     numbers = {process.name: number for number, process in enumerate(recorded.processes)}
     for one in recordings:
         own = slice(*edges[numbers[one.process] :][:2])
-        for touch, start, end in one.touches:
+        for touch in one.touches:
             if touch.what == "export" and one.process != leader:
                 continue
+            start, end = (epoch + round(s * 1e9) for s in (touch.start_s, touch.end_s))
             by_time = _during(timeline, start, end)
             is_in = (rows["start"][own] < end) & (rows["end"][own] > start)
             for place in by_time | set(places[own][is_in].tolist()):

@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from rlprof_report._page._bars import bars_of
-from rlprof_report._page._chosen import chosen_of
 from rlprof_report._page._color import colors_of
 from rlprof_report._page._counters import counters
 from rlprof_report._page._device import device
@@ -27,13 +26,14 @@ from rlprof_report._page._verdict import findings, head
 
 if TYPE_CHECKING:
     from rlprof_report.values import Analysis
+    from rlprof_report.values.step import Step
 
 __all__ = ["notebook", "page"]
 
 
 def page(analysis: Analysis) -> str:
     """Return *analysis* as a whole HTML document."""
-    chosen, colors = chosen_of(analysis), colors_of(analysis)
+    chosen, colors = _chosen(analysis), colors_of(analysis)
     body = "".join(
         (
             findings(analysis),
@@ -76,7 +76,7 @@ def page(analysis: Analysis) -> str:
 
 def notebook(analysis: Analysis) -> str:
     """Return the slow step of *analysis* as a Gantt over all processes, for a notebook."""
-    chosen, colors = chosen_of(analysis), colors_of(analysis)
+    chosen, colors = _chosen(analysis), colors_of(analysis)
     verdict = f"<p><b>{escaped(analysis.verdict, 600)}</b></p>"
     if not chosen or not analysis.lanes:
         return verdict
@@ -84,6 +84,23 @@ def notebook(analysis: Analysis) -> str:
     svg, hidden = still(analysis, step, colors)
     more = f", {hidden:,} processes not shown" if hidden else ""
     return f"{verdict}<p>Step {step.step}, {seconds(step.seconds)}{more}</p>{svg}"
+
+
+def _chosen(analysis: Analysis) -> list[Step]:
+    """Choose the steps to show: the slowest of the first finding, else the slowest clean one.
+
+    Then comes the median one, if it is another. A step that rlprof itself slowed down is there only
+    if there is no other. Empty: there is no step.
+    """
+    finished = [step for step in analysis.steps if step.state != "unfinished"]
+    clean = [step for step in finished if step.state == "clean"]
+    of = clean or finished or list(analysis.steps)
+    first = set(analysis.findings[0].steps) if analysis.findings else set()
+    blamed = [step for step in of if step.step in first]
+    chosen = sorted(blamed or of, key=lambda step: -step.seconds)[:1]
+    ordered = sorted(clean, key=lambda step: step.seconds)
+    median = ordered[(len(ordered) - 1) // 2 :][:1]
+    return chosen + [one for one in median if one is not chosen[0]]
 
 
 def _json(value: Any) -> str:

@@ -185,7 +185,11 @@ def _tail(steps: Sequence[Step]) -> str:
             height=_HEIGHT,
         )
         + legend(keys)
-        + (f"<p>The last 5 % take {seconds(late)} of step {step.step}.</p>" if late > 0 else ""),
+        + (
+            f"<p>The last {_part(one)} take {seconds(late)} of step {step.step}.</p>"
+            if late
+            else ""
+        ),
         caption((5,), "; ".join(step_window(step) for step, _ in rollouts)),
     )
 
@@ -209,18 +213,16 @@ def _rate(step: Step, one: Rollout) -> str:
 def _area(values: Sequence[float], color: str, took: float, title: str) -> str:
     """Return *values*, equal bins of *took* seconds, as an area."""
     high = max(values)
-    top = steps_up_to(high)[-1]
-    top = max(high, top) or 1.0
     wide = WIDTH / len(values)
     path = "".join(
-        f"L{at * wide:.1f} {140 * (1 - value / top):.1f}H{(at + 1) * wide:.1f}"
+        f"L{at * wide:.1f} {140 * (1 - value / high):.1f}H{(at + 1) * wide:.1f}"
         for at, value in enumerate(values)
     )
     return chart(
         f'<path fill="{color}" fill-opacity=".75" d="M0 140{path}V140z"/>',
         label=f"{title}, at most {number(high)}",
         x=_below(took, 4),
-        y=[(value / top, number(value)) for value in steps_up_to(top, 3)],
+        y=[(value / high, number(value)) for value in steps_up_to(high, 3)],
         height=140,
     )
 
@@ -242,9 +244,13 @@ def _late(step: Step, one: Rollout) -> str:
         rows.append(("tokens", f"{late.tokens_ratio:.1f} times as many"))
     rows.append(("the last ones", ", ".join(escaped(one, 40) for one in late.trajectories[:5])))
     return figure(
-        f"<h3>The last 5 % of trajectories, against the others</h3>{table(('', ''), rows)}",
+        f"<h3>The last {_part(one)} of trajectories, against the rest</h3>{table(('', ''), rows)}",
         caption((5,), step_window(step), "Means"),
     )
+
+
+def _part(one: Rollout) -> str:
+    return f"{100 * (1 - one.late_share):.0f} %"
 
 
 def _tools(step: Step, one: Rollout) -> str:
