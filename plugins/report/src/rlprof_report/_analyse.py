@@ -31,12 +31,13 @@ from rlprof_report._findings.verdict import with_lost
 from rlprof_report._plain import argument
 from rlprof_report._spans.recorded import read_recorded
 from rlprof_report.device import device_findings, device_of, json_bytes
-from rlprof_report.values import Analysis, Clean
+from rlprof_report.values import Analysis
 from rlprof_report.values.step import Stage, Step
 from rlprof_traces.clocks import in_words
 
 if TYPE_CHECKING:
     from rlprof import Run
+    from rlprof_report._figures.bubbles import Busy
     from rlprof_report._figures.others import Others
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.ranks import Group
@@ -96,7 +97,6 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
         steps=tuple(steps),
         clean=clean,
         phases=summaries_of(steps, clean),
-        findings=(),
         verdict="",
         ranks=tuple(tables),
         lanes=tuple(lanes),
@@ -135,7 +135,7 @@ def _steps(
     parts = by_step(recorded, timeline)
     tokens, tracks = tokens_of(recorded, timeline), Tracks(recorded, timeline, meetings)
     holders = holders_of(recorded)
-    busy = busy_of(recorded, timeline) if holders else []
+    busy: list[Busy] = busy_of(recorded, timeline) if holders else [{}] * len(timeline)
     made = []
     for place, requests in enumerate(in_flight(recorded, timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
@@ -148,7 +148,6 @@ def _steps(
             rollout = rollout_of(found, recorded.processes, epoch)
         ranks = tuple(map(ranks_of, groups[place]))
         unaccounted_ns = bounds[1] - bounds[0] - covered((p.start, p.end) for p in own)
-        has_devices = bool(holders) and place in counted
         step = Step(
             step=int(timeline.numbers[place]),
             start_s=(bounds[0] - epoch) / 1e9,
@@ -164,9 +163,7 @@ def _steps(
                 own, bounds, step=place, tracks=tracks, ranks=ranks, found=found, epoch=epoch
             ),
             flow=flow_of(own, bounds, found, rollout, requests),
-            bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds))
-            if has_devices
-            else (),
+            bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds)),
             touches=tuple(touched.touches.get(place, ())),
             cost_s=covered(touched.cost_ns.get(place, ())) / 1e9,
             pauses=pauses_of(others[place]),
@@ -226,11 +223,6 @@ def _nothing(run: Run, recorded: Recorded) -> Analysis:
     return Analysis(
         **_known(run),
         epoch_ns=run.opened_ns,
-        leader="",
-        steps=(),
-        clean=Clean((), {}, None),
-        phases=(),
-        findings=(),
         verdict=with_lost("No step is in the rest.", lost) if lost else verdict,
         notes=(*notes_of(run, ends), *recorded.problems),
     )

@@ -19,24 +19,22 @@ def what_would_help(analysis: Analysis, chosen: Sequence[Step]) -> str:
     """Return the section: bounds in the slow step, and their median over clean steps."""
     if not chosen:
         return ""
-    slow = {one.what: one for one in chosen[0].helps}
     clean = [step for step in analysis.steps if step.state == "clean"]
     # Of a long run not every rollout is accounted for; a step without has no bound that is 0.
     clean = [step for step in clean if step.rollout is not None] or clean
     usual: dict[str, list[float]] = {}
-    for step in clean:
-        for one in step.helps:
-            usual.setdefault(one.what, []).append(one.seconds)
-            slow.setdefault(one.what, one)
+    for one in (one for step in clean for one in step.helps):
+        usual.setdefault(one.what, []).append(one.seconds)
+    helps = {one.what: one for step in (*clean, chosen[0]) for one in step.helps}
     here = {one.what: one.seconds for one in chosen[0].helps}
     whole = chosen[0].seconds or 1.0
-    ordered = sorted(slow, key=lambda what: -here.get(what, 0.0))
+    ordered = sorted(helps, key=lambda what: -here.get(what, 0.0))
     rows = []
     for what in ordered:
         value = here.get(what, 0.0)
         times = usual.get(what, [])
         common = median([*times, *[0.0] * (len(clean) - len(times))])
-        words = f"{escaped(what)}<br><small>if {escaped(slow[what].assumption, 400)}</small>"
+        words = f"{escaped(what)}<br><small>if {escaped(helps[what].assumption, 400)}</small>"
         bar = strip([("#44aa99", min(1.0, value / whole), "")], label=percent(value / whole))
         rows.append(
             (

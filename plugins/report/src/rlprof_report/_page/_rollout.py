@@ -152,28 +152,28 @@ def _tail(steps: Sequence[Step]) -> str:
     if not rollouts:
         return ""
     high = max(one.ended[-1] for _, one in rollouts) or 1.0
-    drawn, keys = [], []
-    late = rollouts[0][1].tail_s.get(f"{rollouts[0][1].late_share:g}", 0.0)
+    drawn, keys, said = [], [], ""
+    step, slow = rollouts[0]
+    late = slow.tail_s.get(f"{slow.late_share:g}", 0.0)
     if late > 0:
+        said = f"<p>The last {_part(slow)} take {seconds(late)} of step {step.step}.</p>"
         wide = late / high * WIDTH
-        begin = rollouts[0][1].ended[-1] / high * WIDTH - wide
+        begin = slow.ended[-1] / high * WIDTH - wide
         drawn.append(
             f'<rect x="{begin:.1f}" y="0" width="{wide:.1f}" height="{_HEIGHT}" fill="#ee8866" '
             'fill-opacity=".16"/>'
         )
-    colors = ("#ee8866", "#4477aa")
-    for color, (step, one) in zip(colors, rollouts, strict=False):
+    for color, (shown, one) in zip(("#ee8866", "#4477aa"), rollouts, strict=False):
         count = len(one.ended)
         points = [(0.0, float(_HEIGHT))]
         for at, end in enumerate(one.ended):
             x = end / high * WIDTH
             points += [(x, points[-1][1]), (x, _HEIGHT * (1 - (at + 1) / count))]
         drawn.append(line(points, color=color))
-        keys.append((f"step {step.step}", color))
-    step, one = rollouts[0]
+        keys.append((f"step {shown.step}", color))
     words = ", ".join(
         f"{seconds(value)} after {percent(float(share))}"
-        for share, value in sorted(one.tail_s.items())
+        for share, value in sorted(slow.tail_s.items())
     )
     return figure(
         "<h3>When trajectories ended</h3>"
@@ -185,11 +185,7 @@ def _tail(steps: Sequence[Step]) -> str:
             height=_HEIGHT,
         )
         + legend(keys)
-        + (
-            f"<p>The last {_part(one)} take {seconds(late)} of step {step.step}.</p>"
-            if late
-            else ""
-        ),
+        + said,
         caption((5,), "; ".join(step_window(step) for step, _ in rollouts)),
     )
 

@@ -43,21 +43,16 @@ class Words:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def number(self, word: Any) -> int:
         """Return the number of *word*, whatever its type; NOTHING for None."""
         if word is None:
             return NOTHING
-        key = word if type(word) in (str, int) else str(word)
-        found = self._numbers.get(key)
-        if found is None:
-            text = str(key)
-            found = self._numbers.get(text)
-            if found is None:
-                found = self._numbers[text] = len(self.words)
-                self.words.append(text)
-            self._numbers[key] = found
+        text = word if type(word) is str else str(word)
+        found = self._numbers.setdefault(text, len(self.words))
+        if found == len(self.words):
+            self.words.append(text)
         return found
 
     def __getitem__(self, number: int) -> str:

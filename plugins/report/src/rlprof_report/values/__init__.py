@@ -132,15 +132,15 @@ class Analysis:
     """`ended`, `running`, `died` or `empty`."""
     epoch_ns: int
     """Epoch ns of second 0 of every `_s`."""
-    leader: str
-    """The name of the process that ran these steps."""
-    steps: tuple[Step, ...]
-    clean: Clean
-    phases: tuple[PhaseSummary, ...]
-    findings: tuple[Finding, ...]
-    """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
     verdict: str
     """The answer, in one to three sentences."""
+    findings: tuple[Finding, ...] = ()
+    """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
+    steps: tuple[Step, ...] = ()
+    clean: Clean = Clean((), {}, None)
+    phases: tuple[PhaseSummary, ...] = ()
+    leader: str = ""
+    """The name of the process that ran these steps."""
     whose: str = ""
     """A readable name of that process: `driver`, `trainer 0`."""
     ranks: tuple[RankTable, ...] = ()
