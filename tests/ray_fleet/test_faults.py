@@ -136,6 +136,26 @@ def test_an_actor_hangs(ray, actors, config):
     assert "3/update actor 1/2" in found
 
 
+# failures.md: actor-hangs
+def test_an_actor_that_hangs_with_all_exported_is_left_alone(ray, actors, config, monkeypatch):
+    """Closing waits for it no longer than for work that ends soon, and says so."""
+    monkeypatch.setattr("rlprof_ray._crew._BUSY_S", 2.0)
+    pid = ray.get(actors[1].pid.remote())
+
+    def suspend(step, path):
+        if step == STEPS[-1]:
+            wait_until(lambda: states(path).get("1/update actor 1/2") == "whole")
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        trained = train(ray, config(steps=[1]), actors, live=1, before=suspend)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+    assert trained.closing < 2 + 2 * SLACK_S
+    assert any("it is busy or hangs" in one for one in rlprof.read(trained.path).problems)
+
+
 # failures.md: actor-gone
 def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
     """Attaching ends at its deadline, closing does not wait again, and its windows say why."""

@@ -10,12 +10,12 @@
                 ray.get([actor.update.remote() for actor in actors])
 
 A driver calls `_fleet` and `_replica`. Members: `_roll` (all roles), `_attach` (arguments of
-`attach`), `_crew` (members of a role), `_member` (one actor), `_clocks` (their clocks). Windows:
-`_window` (one window on all members), `_messages`, `_inside` (functions called in the actor),
-`_loop` (the event loop of an async actor). Phases outside of windows: `_history`, from `_calls`;
-`_unrecorded` (members without a session), `_waits` (waits for the slowest member). A Ray that ends
-first: `_tie`. Files on other nodes: `_collect`, `_command` (`rlprof collect`). Runs started without
-rlprof: `attaching` (`rlprof attach`).
+`attach`), `_crew`, `_post` (members of a role), `_member` (one actor), `_clocks` (their clocks).
+Windows: `_window` (one window on all members), `_messages`, `_inside` (functions called in the
+actor), `_loop` (the event loop of an async actor). Phases outside of windows: `_history`, from
+`_calls`; `_unrecorded` (members without a session), `_waits` (waits for the slowest member). A Ray
+that ends first: `_tie`. Files on other nodes: `_collect`, `_command` (`rlprof collect`). Runs
+started without rlprof: `attaching` (`rlprof attach`).
 """
 
 from __future__ import annotations

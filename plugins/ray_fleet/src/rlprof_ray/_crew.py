@@ -6,6 +6,7 @@ not answer or report a failure; the others continue, and so does the step.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.errors import CaptureError
-from rlprof_ray._member import in_short
+from rlprof_ray._member import all_of, in_short
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
 
@@ -26,37 +27,17 @@ if TYPE_CHECKING:
     from rlprof.schedule import Demand
     from rlprof_ray._member import Ask, Member
     from rlprof_ray._messages import Answer
+    from rlprof_ray._post import Post
     from rlprof_run import Place
 
+_BUSY_S = 30.0
+"""How long closing waits for the work of a member that records nothing."""
+_DOUBT_S = 5.0
+"""How long closing waits for members that did not answer before."""
+_LOG_S = 10.0
+"""How often it says for which members it waits."""
 _LATE_S = 0.25
 """A member that begins or ends a window later than this is noted as late."""
-
-
-def _all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:
-    """Get all answers at once, which is cheaper; empty if one of them is an error."""
-    import ray
-
-    try:
-        return dict(zip(asks, ray.get([ask.ref for ask in asks]), strict=True))
-    except Exception:  # the caller gets them one by one to find it
-        return {}
-
-
-@attrs.frozen
-class Post:
-    """A member in one role; an actor may have several roles."""
-
-    ranks: tuple[int, ...]
-    """The global ranks it holds."""
-    member: Member
-    is_chosen: bool
-    """Whether the config records it; a request may still ask for another member."""
-
-    def includes(self, demand: Demand | None) -> bool:
-        """Whether it is recorded: by the config, or by a demand."""
-        if demand is None:
-            return self.is_chosen
-        return demand.ranks is None or any(rank in demand.ranks for rank in self.ranks)
 
 
 class Crew:
@@ -119,15 +100,31 @@ class Crew:
         """Wait for open questions, then ask the members to close their sessions."""
         limits = self.session.config.limits
         soon = [ask for ask in list(self._asks) if not ask.is_late]
-        self.settle(soon, within_s=limits.stop_timeout_s)
+        self._wait(soon, limits.stop_timeout_s)
         exports_s = limits.export_timeout_s * max(1, self._windows)  # each has its own time
         within_s = exports_s + limits.stop_timeout_s
-        self.dismiss([*self.former, *(post.member for post in self.posts)], within_s)
+        everyone = self._to_dismiss([*self.former, *(post.member for post in self.posts)])
+        pings = [member.ping(_BUSY_S) for member in everyone if not member.unanswered]
+        self.ask(pings)
+        self._wait(pings, _BUSY_S)
+        self.dismiss(everyone, within_s)
         leaving = [ask for ask in list(self._asks) if ask.what == "close"]
-        self.settle([ask for ask in leaving if not ask.member.unanswered], within_s=within_s)
+        self._wait([ask for ask in leaving if not ask.member.unanswered], within_s)
         # A member in doubt has nothing to export yet, and perhaps never will.
-        self.settle(within_s=limits.stop_timeout_s)
+        self._wait(list(self._asks), _DOUBT_S)
         self._raise_missed()
+
+    def _wait(self, asks: Sequence[Ask], within_s: float) -> None:
+        """Settle *asks*, and log now and then which members have not answered."""
+        end = time.monotonic() + within_s
+        while asks:
+            left_s = end - time.monotonic()
+            self.settle(asks, within_s=min(max(0.0, left_s), _LOG_S))
+            asks = [ask for ask in asks if ask in self._asks and not ask.is_late and left_s > 0]
+            if asks and left_s > _LOG_S:
+                who = ", ".join(dict.fromkeys(str(ask.member.target) for ask in asks))
+                waits = f"waits up to {left_s - _LOG_S:.0f} s more for {who}"
+                self.session.log(f"{waits}, which has not answered", logging.WARNING)
 
     # Called by windows and the fleet
 
@@ -144,8 +141,11 @@ class Crew:
 
     def dismiss(self, members: Iterable[Member], within_s: float) -> None:
         """Ask members with a session to close it, unless they were asked before."""
+        self.ask([member.leave(within_s) for member in self._to_dismiss(members)])
+
+    def _to_dismiss(self, members: Iterable[Member]) -> list[Member]:
         once = {member.id: member for member in members if member.has_entered and not member.gone}
-        self.ask([member.leave(within_s) for member in once.values() if not member.is_leaving])
+        return [member for member in once.values() if not member.is_leaving]
 
     def enter(self, members: Sequence[Member]) -> None:
         """Ask members to follow that do not yet; each has the time of a tool's warm-up."""
@@ -171,11 +171,15 @@ class Crew:
         waited = self._reachable(list(self._asks) if asks is None else asks)
         if waited:
             refs = [ask.ref for ask in waited]
-            done, _ = ray.wait(refs, num_returns=len(refs), timeout=max(0.0, within_s))
+            try:
+                done, _ = ray.wait(refs, num_returns=len(refs), timeout=max(0.0, within_s))
+            except SystemExit as exc:  # Ray's, in place of the one that a signal handler raised
+                exc.from_signal = True  # type: ignore[attr-defined]
+                raise
             there = set(done)
             answered = [ask for ask in waited if ask.ref in there]
             waited = [ask for ask in waited if ask.ref not in there]
-            answers = _all_of(answered)
+            answers = all_of(answered)
             for ask in answered:
                 if self._is_mine_to_take(ask):
                     self._take(ask, answers.get(ask))
@@ -184,8 +188,11 @@ class Crew:
             if now > ask.deadline and not ask.is_late:
                 ask.is_late = True
                 ask.member.unanswered = ask.what
-                limit = f"{ask.what}_timeout_s" if ask.what != "close" else "export_timeout_s"
-                self.miss(ask.member, ask.window, ask.what, f"was not answered within {limit}")
+                hook = "export" if ask.what == "close" else ask.what
+                why = f"was not answered within {hook}_timeout_s"
+                if ask.what == "ping":
+                    why = f"it is busy or hangs: no answer for {_BUSY_S:g} s, so it is left alone"
+                self.miss(ask.member, ask.window, ask.what.replace("ping", "close"), why)
 
     def _is_mine_to_take(self, ask: Ask) -> bool:
         with self._turn:

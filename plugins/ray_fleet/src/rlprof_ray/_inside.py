@@ -170,6 +170,11 @@ def clock(actor: Any, run: str) -> tuple[int, str, str] | None:  # noqa: ARG001
     return now, session.here.boot_id, session.name
 
 
+def ping(actor: Any) -> Answer:  # noqa: ARG001
+    """Answer, for the actor is free."""
+    return Answer(at_ns=time.time_ns())
+
+
 def leave(actor: Any, run: str) -> Answer:  # noqa: ARG001
     """Close the session, which waits for its exports."""
     began = time.monotonic()

@@ -13,7 +13,7 @@ from rlprof_ray import _inside
 from rlprof_ray._tie import CUT, tie
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rlprof.types import Target, Window
     from rlprof_ray._messages import Hello
@@ -71,6 +71,16 @@ class Ask:
     refused: str = ""
     """Why Ray did not take the call: another cluster's actor, or PendingCallsLimitExceeded."""
     is_late: bool = False
+
+
+def all_of(asks: Sequence[Ask]) -> dict[Ask, bytes]:
+    """Get all answers at once, which is cheaper; empty if one of them is an error."""
+    import ray
+
+    try:
+        return dict(zip(asks, ray.get([ask.ref for ask in asks]), strict=True))
+    except Exception:  # the caller gets them one by one to find it
+        return {}
 
 
 class Member:
@@ -153,6 +163,10 @@ class Member:
     def comes_after(self, other: Member) -> None:
         """Order its questions after those to the same actor as *other*."""
         self._last = other._last
+
+    def ping(self, within_s: float) -> Ask:
+        """Ask it to answer, which it does once it has done its work."""
+        return self._ask("ping", within_s, None, order(_inside.ping))
 
     def leave(self, within_s: float) -> Ask:
         """Ask it to close its session."""

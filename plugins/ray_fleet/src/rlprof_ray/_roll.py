@@ -12,10 +12,11 @@ from rlprof.schedule import Schedule
 from rlprof.types import DRIVER, Target
 from rlprof_ray._attach import listed
 from rlprof_ray._clocks import measure
-from rlprof_ray._crew import Crew, Post
+from rlprof_ray._crew import Crew
 from rlprof_ray._history import History
 from rlprof_ray._member import Member, id_of, is_ordered
 from rlprof_ray._messages import Hello
+from rlprof_ray._post import Post
 from rlprof_remote import Leader
 
 if TYPE_CHECKING:
