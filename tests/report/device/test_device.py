@@ -8,7 +8,8 @@ import pytest
 
 import rlprof
 from rlprof_report import analyse
-from rlprof_report.device import device_findings, device_of, json_bytes, late_in
+from rlprof_report.device._device import device_of, json_bytes
+from rlprof_report.device._findings import device_findings, late_in
 from rlprof_report.device._trace import Stretch, figures_of
 from rlprof_report.device.values import Idle, LateRank, MemoryPeak
 from rlprof_report.values.step import Step

@@ -30,7 +30,8 @@ from rlprof_report._findings.met import met_of
 from rlprof_report._findings.verdict import with_lost
 from rlprof_report._plain import argument
 from rlprof_report._spans.recorded import read_recorded
-from rlprof_report.device import device_findings, device_of, json_bytes
+from rlprof_report.device._device import device_of, json_bytes
+from rlprof_report.device._findings import device_findings
 from rlprof_report.values import Analysis
 from rlprof_report.values.step import Stage, Step
 from rlprof_traces.clocks import in_words

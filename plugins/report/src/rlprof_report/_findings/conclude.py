@@ -18,7 +18,7 @@ from rlprof_report._findings.odd import long_though_touched, odd_lengths
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
-from rlprof_report.device import device_findings, late_in
+from rlprof_report.device._findings import device_findings, late_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
