@@ -27,6 +27,7 @@ from rlprof_report._findings.conclude import conclude
 from rlprof_report._findings.facts import Facts
 from rlprof_report._findings.lost import lost_of, notes_of, silent_of
 from rlprof_report._findings.met import met_of
+from rlprof_report._findings.stuck import stuck_of
 from rlprof_report._findings.verdict import with_lost
 from rlprof_report._plain import argument
 from rlprof_report._spans.recorded import read_recorded
@@ -117,6 +118,10 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     analysis = _with_devices(analysis, run, most_json_bytes)
     analysis = conclude(analysis, run, facts, silent, lost, step=step)
+    stuck = "" if selection.steps else stuck_of(run, recorded, steps)
+    if stuck and step in (None, steps[-1].step):
+        rest = f" {analysis.verdict}" if step is None else ""
+        return attrs.evolve(analysis, verdict=stuck + rest)
     return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
 
 

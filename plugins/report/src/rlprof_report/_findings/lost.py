@@ -78,7 +78,11 @@ def unknown_of(analysis: Analysis, *, is_whole: bool) -> Iterator[str]:
     """Name the part of the last step that is unknown, if it never ended."""
     last = analysis.steps[-1]
     if last.state == "unfinished" and is_whole:
-        ended = {"running": "is still in it", "died": "died in it", "ended": "ended in it"}
+        ended = {
+            "running": "is still in it",
+            "died": "died in it, or up to a second later",
+            "ended": "ended in it",
+        }
         named = last.phases[-1].name if last.phases else "its beginning"
         yield (
             f"Step {last.step} is unfinished: the run {ended[analysis.state]}. It is known up to "

@@ -1,0 +1,75 @@
+"""Runs that hang, or hung until somebody ended them."""
+
+import os
+
+import pytest
+
+import rlprof
+from rlprof_report import analyse
+from tests.cases import cases
+from tests.report.folder import Folder
+
+
+def hanging(folder, *, late=(), until=11.3):
+    """Write three ranks with ten steps of a second; in step 11, those *late* end no update."""
+    for rank in range(3):
+        stem = folder.process("actor", rank, world=3)
+        for step in range(1, 11):
+            times = {"rollout": (step, step + 0.3), "update": (step + 0.3, step + 1)}
+            folder.whole_step(stem, step, times)
+        folder.span(stem, "phase", "rollout", (11, 11.3), 11)
+        if rank not in late and late:
+            folder.span(stem, "phase", "update", (11.3, until), 11)
+    return stem
+
+
+@cases(
+    "late, words",
+    ((), "actor 0-2 ended rollout of step 11; update usually follows."),
+    ((1,), "actor 1 has not ended update of step 11, and actor 0 and 2 did."),
+    ((1, 2), "actor 1-2 have not ended update of step 11, and actor 0 did."),
+)
+def test_a_run_that_hung_says_what_did_not_end(late, words, tmp_path, monkeypatch):
+    """Of the ranks of a role, those are named that lack a phase which others have ended."""
+    monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: False)
+    folder = Folder()
+    hanging(folder, late=late)
+    run = rlprof.read(folder.write(tmp_path / "run", until=60, ended=False))
+
+    assert f" and no step took longer than 1.00 s: {words}" in analyse(run).verdict
+    assert analyse(run, step=11).verdict.startswith("No phase ended in the last 48.")
+
+
+@pytest.mark.parametrize("until", [13.0, 60.0])
+def test_an_interrupted_phase_did_not_end(until, tmp_path):
+    """After Ctrl-C, the run stood still since the phase before; but a short wait is no hang."""
+    folder = Folder()
+    stem = hanging(folder)
+    folder.span(stem, "phase", "update", (11.3, until), 11, error="KeyboardInterrupt")
+
+    verdict = analyse(rlprof.read(folder.write(tmp_path / "run", until=until))).verdict
+
+    assert ("No phase ended in the last 48.70 s" in verdict) == (until == 60)
+
+
+def test_a_live_run_that_hangs_names_the_process_to_look_at(tmp_path, monkeypatch):
+    """With the command that shows its stacks, and none that would wait for a step."""
+    folder = Folder(is_alive=True)
+    hanging(folder, late=(2,))
+    monkeypatch.setattr("time.time_ns", lambda: folder._epoch_ns + 60 * 10**9)
+
+    analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=11.5)))
+
+    assert "actor 2 has not ended update of step 11" in analysis.verdict
+    assert f"py-spy dump --pid {os.getpid()} on " in analysis.verdict
+    assert not [one for one in analysis.notes if "rlprof capture" in one]
+
+
+def test_a_run_that_ends_long_after_its_last_step_does_not_hang(tmp_path):
+    """It saves a model, for example, and closes its session."""
+    folder = Folder()
+    hanging(folder, late=(5,))
+
+    verdict = analyse(rlprof.read(folder.write(tmp_path / "run", until=60))).verdict
+
+    assert verdict.startswith("A step takes 1.00 s")
