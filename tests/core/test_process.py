@@ -63,20 +63,6 @@ def test_what_cannot_be_seen_is_not_guessed(monkeypatch):
     assert [is_alive(one) for one in (here, *others)] == [True, None, None, None]
 
 
-def test_a_name_like_the_files_own_syntax_confuses_nobody():
-    """A command named with brackets and spaces does not shift the fields of /proc/PID/stat."""
-    before, comm = Here.now(), Path("/proc/self/comm")
-    name = comm.read_text().rstrip("\n")
-    comm.write_text("a) R (1 2) Z")
-
-    try:
-        named = Here.now()
-    finally:
-        comm.write_text(name)
-
-    assert before == named
-
-
 EPOCH = 1_790_857_026_000_000_000
 SECOND = 1_000_000_000
 PROPERTY = settings(max_examples=200, deadline=None)

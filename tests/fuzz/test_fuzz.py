@@ -1,7 +1,6 @@
 """What must hold of a parser holds for any bytes, and what was found stays repaired.
 
-`RLPROF_FUZZ=100000` has so many inputs made; Hypothesis makes the smallest one that fails. A parser
-is a module of this folder: `SEEDS` as people and programs write them, `TOKENS`, and `check`.
+`RLPROF_FUZZ=100000` has so many inputs made; Hypothesis makes the smallest one that fails.
 """
 
 import os
@@ -11,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz import config, kineto
+from tests.fuzz import kineto
 
-PARSERS = {"config": config, "kineto": kineto}
 ASKED = os.environ.get("RLPROF_FUZZ")
 FOUND = sorted((Path(__file__).parent / "found").glob("*.bin"))
 """Inputs that broke something once."""
@@ -21,16 +19,16 @@ NUMBERS = (b"0", b"-1", b"1e400", b"-0.0", b"1e-9", b"NaN", b"9" * 5000, b"92233
 
 
 @st.composite
-def changed(draw, parser):
+def changed(draw):
     """Draw a seed with one to four changes: bytes cut, repeated, taken from another, put in."""
-    data = draw(st.sampled_from(parser.SEEDS))
+    data = draw(st.sampled_from(kineto.SEEDS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(data)))
         part = data[start : start + draw(st.sampled_from((0, 0, 1, 4, 16, 256)))]
-        other = draw(st.sampled_from(parser.SEEDS))
+        other = draw(st.sampled_from(kineto.SEEDS))
         at = draw(st.integers(0, len(other)))
         new = draw(
-            st.sampled_from((*parser.TOKENS, *NUMBERS, b"", part * 2, part * 40))
+            st.sampled_from((*kineto.TOKENS, *NUMBERS, b"", part * 2, part * 40))
             | st.binary(max_size=4)
             | st.just(other[at : at + 64])
         )
@@ -45,18 +43,17 @@ def _folder(tmp_path, caplog):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
 @settings(
     max_examples=int(ASKED or 200), derandomize=not ASKED, deadline=20_000,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(data=st.data())
-def test_whatever_is_fed_what_must_hold_holds(parser, folder, data):
-    """A parser reads any bytes, or refuses them in words of ours, within 20 s."""
-    assert parser.check(data.draw(changed(parser)), folder) is None
+def test_whatever_is_fed_what_must_hold_holds(folder, data):
+    """The parser reads any bytes, or refuses them in words of ours, within 20 s."""
+    assert kineto.check(data.draw(changed()), folder) is None
 
 
 @pytest.mark.parametrize("file", FOUND, ids=lambda file: file.name)
 def test_what_was_found_stays_repaired(file, folder):
     """An input that once broke something breaks nothing any more."""
-    assert PARSERS[file.name.partition("-")[0]].check(file.read_bytes(), folder) is None
+    assert kineto.check(file.read_bytes(), folder) is None
