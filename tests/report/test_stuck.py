@@ -32,8 +32,7 @@ def hanging(folder, *, late=()):
 def test_a_run_that_hung_says_what_did_not_end(late, words, tmp_path, monkeypatch):
     """Of the ranks of a role, those are named that lack a phase which others have ended."""
     monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: False)
-    folder = Folder()
-    hanging(folder, late=late)
+    hanging(folder := Folder(), late=late)
     run = rlprof.read(folder.write(tmp_path / "run", until=60, ended=False))
 
     assert f" and no step took longer than 1.00 s: {words}" in analyse(run).verdict
@@ -45,8 +44,7 @@ def test_a_run_that_hung_says_what_did_not_end(late, words, tmp_path, monkeypatc
 )
 def test_an_interrupted_phase_did_not_end(until, error, tmp_path):
     """A run that stood still before Ctrl-C hung; one that waited briefly or ended well did not."""
-    folder = Folder()
-    stem = hanging(folder)
+    stem = hanging(folder := Folder())
     folder.span(stem, "phase", "update", (11.3, until if error else 12), 11, error=error)
 
     run = rlprof.read(folder.write(tmp_path / "run", until=until))
@@ -58,8 +56,7 @@ def test_an_interrupted_phase_did_not_end(until, error, tmp_path):
 
 def test_a_live_run_that_hangs_names_the_process_to_look_at(tmp_path, monkeypatch):
     """With the command that shows its stacks, and none that would wait for a step."""
-    folder = Folder(is_alive=True)
-    hanging(folder, late=(2,))
+    hanging(folder := Folder(is_alive=True), late=(2,))
     monkeypatch.setattr("time.time_ns", lambda: folder._epoch_ns + 60 * 10**9)
 
     analysis = analyse(rlprof.read(folder.write(tmp_path / "run", until=11.5)))
