@@ -91,7 +91,7 @@ def test_a_command_of_another_distribution_names_it(shell, monkeypatch):
 @cases(
     "ending, told",
     ("prof.close()", ["has ended.", "rlprof export --to report "]),
-    ("os.kill(os.getpid(), 9)", ["died.", "rlprof salvage "]),
+    ("os.kill(os.getpid(), 9)", ["died.", "rlprof ls latest "]),
 )
 def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
     """The name alone shows the latest run, its state, and the commands for that; or the first."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlprof.errors import RunError
 from rlprof_cli._step import step_words
-from rlprof_run import RUNS, find_runs, read
+from rlprof_run import RUNS, find_runs, is_untried, read
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -22,6 +22,7 @@ _LIVE = (
     ("rlprof top", "watch it"),
     ("rlprof capture --next 2", "record its next 2 steps"),
 )
+_LIVE_WITHOUT_TOOL = (*_LIVE[:2], ("rlprof capture --next 2 --tool torch", _LIVE[2][1]))
 _OVER = (
     ("rlprof why", "why were its steps slow?"),
     ("rlprof ls latest", "what was recorded, what was not, and why"),
@@ -49,10 +50,12 @@ def _here() -> tuple[str, Sequence[tuple[str, str]]]:
     except RunError as exc:
         return f"The latest run cannot be read: {exc}", _OVER[1:2]
     if run.is_running:
-        return f"The latest run, {run.path}, is live: {step_words(run) or 'no step yet'}.", _LIVE
+        live = _LIVE if run.config.get("tool") else _LIVE_WITHOUT_TOOL
+        return f"The latest run, {run.path}, is live: {step_words(run) or 'no step yet'}.", live
     if not run.processes:
         words = "is empty: it has just begun, or died at once"
         return f"The latest run, {run.path}, {words}.", _OVER[1:2]
     if run.state == "died":
-        return f"The latest run, {run.path}, died.", _DIED
+        is_left = any(map(is_untried, run.captures))
+        return f"The latest run, {run.path}, died.", _DIED if is_left else _OVER
     return f"The latest run, {run.path}, has ended.", _OVER

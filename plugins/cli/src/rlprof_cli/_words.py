@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rlprof_cli.table import size
-from rlprof_run import TRIED, ranges_of
+from rlprof_run import is_untried, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
                 then = f", then run there: {command}" if host in hosts else ""
                 text = f"no space left on a disk that {host} writes to; free some{then}"
             found.append((who, text))
-        if capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes):
+        if is_untried(capture):
             host, command = _salvage(run, capture)
             below = capture.scratch.partition(f"/{capture.process}/")[0]
             found.append(

@@ -15,7 +15,7 @@ of a run.
 
 from __future__ import annotations
 
-from rlprof_run._capture import TRIED
+from rlprof_run._capture import is_untried
 from rlprof_run._clock import clock_at, unbroken
 from rlprof_run._counters import Sample
 from rlprof_run._lost import CUT, GONE, lost_spans
@@ -32,7 +32,6 @@ __all__ = [
     "GONE",
     "LATEST",
     "RUNS",
-    "TRIED",
     "Answer",
     "CaptureResult",
     "Left",
@@ -45,6 +44,7 @@ __all__ = [
     "Span",
     "clock_at",
     "find_runs",
+    "is_untried",
     "lost_spans",
     "named",
     "ranges_of",

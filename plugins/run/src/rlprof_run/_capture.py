@@ -20,6 +20,11 @@ TRIED = "salvage was tried"
 _LONG_S = 0.1
 
 
+def is_untried(capture: CaptureResult) -> bool:
+    """Whether *capture* was lost, and salvage has not tried it."""
+    return capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes)
+
+
 @attrs.define
 class CaptureBuilder:
     """One capture, while the lines about it come in."""

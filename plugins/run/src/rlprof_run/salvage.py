@@ -24,7 +24,7 @@ from rlprof.errors import RunError
 from rlprof.rundir import SALVAGED, Journal, as_line
 from rlprof.session._exports import RAW, RESULT, Exports, Job, prune, result_of
 from rlprof.types import safe_name
-from rlprof_run import TRIED
+from rlprof_run import is_untried
 from rlprof_run._scratch import refusal
 
 if TYPE_CHECKING:
@@ -51,12 +51,8 @@ def candidates(run: Run) -> list[CaptureResult]:
         for capture in run.captures
         if run.by_name[capture.process].state != "running"
         and (not capture.artifacts or capture.export_s is None)
-        and (_may_lie_elsewhere(capture) or (Path(capture.scratch) / RAW).exists())
+        and (is_untried(capture) or (Path(capture.scratch) / RAW).exists())
     ]
-
-
-def _may_lie_elsewhere(capture: CaptureResult) -> bool:
-    return capture.state == "lost" and not any(note.startswith(TRIED) for note in capture.notes)
 
 
 def salvage(run: Run, *, timeout_s: float) -> Iterator[Salvaged]:
