@@ -1,7 +1,4 @@
-"""What must hold of a parser holds for any bytes, and what was found stays repaired.
-
-`RLPROF_FUZZ=100000` has so many inputs made; Hypothesis makes the smallest one that fails.
-"""
+"""Any bytes are read or refused (`RLPROF_FUZZ=100000`: so many); what was found stays repaired."""
 
 import os
 from pathlib import Path

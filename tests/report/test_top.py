@@ -65,12 +65,13 @@ def test_what_is_not_written_yet_is_not_claimed(run):
     assert "trajectories: at least 1 in flight, 1 ended" in shown(run)
 
 
-def test_what_is_recorded_is_shown_until_it_is_closed(run):
+@pytest.mark.parametrize("end", ["closed", "failed"])
+def test_what_is_recorded_is_shown_until_it_is_closed(run, end):
     """An open window is named with its tool, age and target; a step that it ends in is touched."""
     run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
     opened = shown(run)
     run.step(3, {"rollout": 2})
-    run.event(run.actors[0], "closed", run.now + 1, window=WINDOW, tool="torch")
+    run.event(run.actors[0], end, run.now + 1, window=WINDOW, tool="torch", hook="start")
     run.step(4, {"rollout": 2})
     closed = shown(run)
 

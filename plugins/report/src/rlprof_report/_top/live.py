@@ -129,7 +129,7 @@ class Live:
             member.offset_ns = int(line["realtime_ns"]) - int(line["monotonic_ns"])
         elif event == "ended":
             member.has_ended = True
-        elif event in ("opened", "closed"):
+        elif event in ("opened", "closed") or (event == "failed" and line["hook"] == "start"):
             window = Window(**line["window"])
             key = window.id, str(line["tool"]), _engine(line.get("target"))
             if event == "opened":
