@@ -33,7 +33,7 @@ def test_what_is_written_is_read_as_values():
         "tool": ["torch", "nsys"], "steps": {"every": 100, "first": 2},
         "roles": {
             "actor": {"ranks": [3, 0, 3], "options": {"nsys": {"trace": "cuda"}}},
-            "rollout": {"ranks": "all", "tool": [], "engine": "vllm"},
+            "rollout": {"ranks": ["all"], "tool": [], "engine": "vllm"},
         },
         "limits": {"bytes": "1.5KB", "window_s": 60, "stop_timeout_s": 0.5},
     })  # fmt: skip

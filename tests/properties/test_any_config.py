@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
               {"every": 1, "x": 1}, {"every": 2, "last": "7"}),
     "mode": (None, 0, "continous", ["discrete"]),
     "roles": (7, "actor", {}, []),
-    "roles.actor.ranks": (True, -1, 2**31, "7", [], [0, -1], ["all"], {}),
+    "roles.actor.ranks": (True, -1, 2**31, "7", [], [0, -1], ["all", 0], {}),
     "roles.actor.phases": (*_NOT_NAMES[1:], []),
     "roles.actor.tool": _NOT_NAMES[1:],
     "roles.actor.engine": _NOT_TEXT[1:],

@@ -58,6 +58,8 @@ def test_findings_that_came_and_went_are_named(part):
 
     assert [finding.cause for finding in compared.came] == ["sync"]
     assert [finding.cause for finding in compared.went] == ["tail"]
+    clean = attrs.evolve(a.analysis.clean, steps=(5,))
+    assert diff(attrs.evolve(a, analysis=attrs.evolve(a.analysis, clean=clean)), b).came == ()
 
 
 def test_kernels_that_differ_are_named(part):

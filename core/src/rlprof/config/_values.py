@@ -30,9 +30,9 @@ def parse_size(value: Any) -> int:
 
 def parse_ranks(value: Any) -> tuple[int, ...] | None:
     """Read `ranks`: `all` (None), a rank, or a list of them."""
-    if type(value) is str and value == "all":
-        return None
     items = value if isinstance(value, (list, tuple)) else [value]
+    if [*map(type, items)] == [str] and items[0] == "all":
+        return None
     for item in items:
         if type(item) is not int or not 0 <= item < 2**31:
             raise ValueError(f"expected 'all' or a list of ranks like [0, 7], got {shown(item)}")

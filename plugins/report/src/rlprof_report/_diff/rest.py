@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SHARE = 0.01
 """Slots that are empty, and kernels that run, below this share are not compared."""
+_FEWEST = 2
+"""Clean steps that findings need."""
 _RESIZED = 1.25
 """A finding has changed if it takes this many times as long, or as short."""
 _SLOTS = ("start", "queued", "tools", "tail", "finished", "outside")
@@ -35,7 +37,12 @@ _CALLS = 5
 def findings(
     a: Part, b: Part
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...], tuple[Resized, ...]]:
-    """Return the new findings, the gone ones, and those that changed their size."""
+    """Return the new findings, the gone ones, and those that changed their size.
+
+    A part with too few clean steps has no findings, so nothing came or went.
+    """
+    if any(len(part.analysis.clean.steps) < _FEWEST for part in (a, b)):
+        return (), (), ()
     has_device = None not in (a.analysis.device, b.analysis.device)
     left, right = (
         {_about(one): one for one in part.findings if has_device or one.cause != "device"}
