@@ -11,7 +11,6 @@ from tests.fuzz import kineto
 
 ASKED = os.environ.get("RLPROF_FUZZ")
 FOUND = sorted((Path(__file__).parent / "found").glob("*.bin"))
-"""Inputs that broke something once."""
 NUMBERS = (b"0", b"-1", b"1e400", b"-0.0", b"1e-9", b"NaN", b"9" * 5000, b"9223372036854775807")
 
 

@@ -27,7 +27,6 @@ HOSTILE = (
     "a.1", "CON", ".hidden", "-rf", "rlprof.clock", "rlprof.warmup", "ProfilerStep#1",
     "name with spaces", "<b>", "&amp;",
 )  # fmt: skip
-"""What people and their enemies call things."""
 
 FRAGMENTS = st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
 NAME = st.text(st.characters(exclude_categories=[]), max_size=100) | FRAGMENTS

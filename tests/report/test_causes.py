@@ -57,6 +57,7 @@ def test_a_run_without_a_cause_has_no_finding(tmp_path):
     ((6, 9), 0.7, "update", "In 2 of 11 steps"),
     ((6,), 1.7, "update", "In step 6"),
     ((6, 9), 0.7, "eval", "In 2 of 11 steps"),
+    ((3, 6, 9), 0.7, "eval", ""),
 )
 def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(
     slow, seconds, phase, where, tmp_path
@@ -77,10 +78,11 @@ def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(
     title = f"{where}: update takes {more} more than usual, the step {more}. The cause is unclear."
     if phase == "eval":
         title = f"{where}: eval takes {more}, and most steps have no such phase."
-    assert [one.cause for one in analysis.findings] == ["slow step"]
-    assert analysis.findings[0].title == title
     which = "such a step" if len(slow) > 1 else "step 6"
-    assert analysis.verdict.endswith(f" Without that {which} would take 0.15 s at best.")
+    end = f" Without that {which} would take 0.15 s at best."
+    said = end if where else " eval comes in 3 of these steps and takes 50% of all time."
+    assert [one.title for one in analysis.findings] == [title] * bool(where)
+    assert said in analysis.verdict
 
 
 @pytest.mark.slow

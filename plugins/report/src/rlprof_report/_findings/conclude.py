@@ -32,6 +32,8 @@ _NEIGHBOURS = 10
 _SLOW, _SLOW_S = 1.5, 0.5
 """Steps are slow without a known cause if they take so many medians, and so many seconds more; a
 single one, twice these seconds."""
+_REGULAR = 4
+"""A phase in one of so many steps is no accident."""
 _SHORT_S = 20.0
 """Steps in which a second matters."""
 _LATE = (
@@ -134,6 +136,9 @@ def _unexplained(
         return []
     typical = sorted(slow, key=lambda one: one.seconds)[len(slow) // 2]
     measure = _slow(typical, steps, usual_s, context)
+    took = [one.took(measure.phase) for one in steps]
+    if measure.phase and _REGULAR * len(slow) >= len(steps) and not np.median(took):
+        return []
     grown = weigh_one(typical, rows[steps.index(typical)], steps, rows)
     if grown and grown[0].per_step_s >= measure.seconds / 2:
         measure = grown[0].measure

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST = 0.5
 """The least share of a critical path that is worth a word."""
+_SOME, _MUCH = 3 / 4, 1 / 5
+"""A phase that fewer steps have, and that takes this share of all time, shows in no median."""
 _KINDS = {
     "queue": "queueing: add slots or replicas",
     "tool_call": "tools",
@@ -49,7 +51,7 @@ def of_run(
     if median_s is None or len(clean.steps) < 2:
         more = " Watch some: rlprof attach --tool none" if is_guest else ""
         return _too_few(analysis) + more
-    head = f"A step takes {secs(median_s)} (median of {len(clean.steps)})."
+    head = f"A step takes {secs(median_s)} (median of {len(clean.steps)}).{_in_some(analysis)}"
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
         return f"{head} {odd or _nothing(analysis, has_tool=has_tool)}"
@@ -57,6 +59,21 @@ def of_run(
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
     return f"{head} {first.title} {_without(first, it)}{few}"
+
+
+def _in_some(analysis: Analysis) -> str:
+    """Name the phase that takes most of all time among those that many steps lack."""
+    clean = [one for one in analysis.steps if one.state == "clean"]
+    whole_s = sum(one.seconds for one in clean)
+    found = []
+    for phase in analysis.phases:
+        took = [seconds for one in clean if (seconds := one.took(phase.name))]
+        if len(took) <= _SOME * len(clean) and sum(took) >= _MUCH * whole_s:
+            found.append((sum(took) / whole_s, phase.name, len(took)))
+    if not found:
+        return ""
+    share, name, count = max(found)
+    return f" {name} comes in {count} of these steps and takes {share:.0%} of all time."
 
 
 def with_silent(answer: str, silent: Silent) -> str:
