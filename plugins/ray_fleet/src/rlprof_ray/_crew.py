@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof.errors import CaptureError
+from rlprof.errors import CaptureError, one_line
 from rlprof_ray._member import all_of, in_short
 from rlprof_ray._tie import CUT
 from rlprof_ray._window import FarWindow
@@ -123,8 +123,8 @@ class Crew:
             asks = [ask for ask in asks if ask in self._asks and not ask.is_late and left_s > 0]
             if asks and left_s > _LOG_S:
                 who = ", ".join(dict.fromkeys(str(ask.member.target) for ask in asks))
-                waits = f"waits up to {left_s - _LOG_S:.0f} s more for {who}"
-                self.session.log(f"{waits}, which has not answered", logging.WARNING)
+                waits = f"waits up to {left_s - _LOG_S:.0f} s more for an answer of {one_line(who)}"
+                self.session.log(waits, logging.WARNING)
 
     # Called by windows and the fleet
 

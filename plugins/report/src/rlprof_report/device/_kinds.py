@@ -31,7 +31,7 @@ def kinds_of(names: Iterable[str], name: Any, category: Any) -> Any:
     """Return the kind of each event; *name* is its number in *names*."""
     of_name = np.fromiter(map(_kind, names), np.int8)
     kinds = of_name[name] if len(name) else np.zeros(0, np.int8)
-    # What is recorded as a copy is one, whatever its name.
+    # An event that was recorded as a copy is a copy, whatever its name.
     return np.where((category == COPY) & (kinds == COMPUTE), MEMORY, kinds)
 
 
