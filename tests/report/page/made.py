@@ -41,10 +41,10 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
                 state: tuple(step.step for step in all_steps if step.state == state)
                 for state in dict.fromkeys(step.state for step in all_steps) if state != "clean"
             },
-            median,
+            median, median,
         ),
         phases=tuple(
-            v.PhaseSummary(name, usual, usual * 1.1, usual / 80, 0.2, odd("actor 5"))
+            v.PhaseSummary(name, usual, usual, usual * 1.1, usual / 80, 9, 0.2, odd("actor 5"))
             for name, usual in names.items()
         ),
         findings=(

@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 100, 24
 _FINDINGS, _NAME = 3, 28
 _PARTS = 5
 _OFF = 0.1
-"""The medians of phases may miss the step by this share without a word, and so may its path."""
+"""Phases may overlap by this share of a step without a word, and a path may miss as much of it."""
 _UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
@@ -71,32 +71,32 @@ def _head(analysis: Analysis, width: int, *, some: bool) -> list[str]:
 
 
 def _phases(analysis: Analysis, width: int) -> Iterator[str]:
-    whole = analysis.clean.median_s or 0.0
-    ordered = sorted(analysis.phases, key=lambda one: -one.median_s)[:_PARTS]
+    whole, count = analysis.clean.mean_s or 0.0, len(analysis.clean.steps)
+    ordered = sorted(analysis.phases, key=lambda one: -one.mean_s)[:_PARTS]
     longest = max(len("no phase"), *(len(plain(one.name, _NAME)) for one in ordered))
-    count = len(analysis.clean.steps)
     yield plain(
-        f"phases of {analysis.whose}, median of {count} clean step{'s' * (count != 1)}:", width
+        f"phases of {analysis.whose}, mean of {count} clean step{'s' * (count != 1)}:", width
     )
     notes = []
     for one in ordered:
-        notes.append(f"   last: {one.last}" if one.last else "")
+        notes.append(f"   in {one.steps} of them" if one.steps < count else "")
         if one.wait_s >= 0.01 * (whole or 1):
-            notes[-1] = f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
+            notes[-1] += f"   slowest by {secs(one.wait_s)}: {one.worst or 'varies'}"
+        elif one.last:
+            notes[-1] += f"   last: {one.last}"
     bars = max(10, min(30, width - longest - 21 - max(map(len, notes))))
     for one, note in zip(ordered, notes, strict=True):
         bar = "#" * round(bars * min(1.0, one.share))
-        line = f"  {plain(one.name, _NAME):{longest}} {secs(one.median_s):>10} {one.share:5.0%}"
+        line = f"  {plain(one.name, _NAME):{longest}} {secs(one.mean_s):>10} {one.share:5.0%}"
         yield plain(f"{line}  {bar:{bars}}{note}", width)
     rest, others = analysis.no_phase_s, [one for one in analysis.phases if one not in ordered]
     if others:
         label = f"{len(others)} other{'s' * (len(others) > 1)}"
-        seconds, share = sum(one.median_s for one in others), sum(one.share for one in others)
+        seconds, share = sum(one.mean_s for one in others), sum(one.share for one in others)
         yield f"  {label:{longest}} {secs(seconds):>10} {share:5.0%}"
     yield f"  {'no phase':{longest}} {secs(rest):>10} {rest / (whole or 1):5.0%}"
-    if abs(sum(one.median_s for one in analysis.phases) + rest - whole) > _OFF * whole:
-        words = "together, the medians are not a step: phases vary, or overlap"
-        yield from wrapped(words, width, "  ", "  ")
+    if sum(one.mean_s for one in analysis.phases) + rest > (1 + _OFF) * whole:
+        yield "  phases overlap, so together they are more than a step"
     yield ""
 
 

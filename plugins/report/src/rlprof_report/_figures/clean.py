@@ -50,8 +50,9 @@ def clean_of(
     for one in judged:
         if one.state != "clean":
             left_out[one.state] = (*left_out.get(one.state, ()), one.step)
-    median_s = float(np.median([one.seconds for one in chosen])) if chosen else None
-    return Clean(tuple(one.step for one in chosen), left_out, median_s), judged
+    seconds = [one.seconds for one in chosen]
+    usual_s, mean_s = (float(f(seconds)) if chosen else None for f in (np.median, np.mean))
+    return Clean(tuple(one.step for one in chosen), left_out, usual_s, mean_s), judged
 
 
 def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...]:
@@ -70,14 +71,16 @@ def summaries_of(steps: Sequence[Step], clean: Clean) -> tuple[PhaseSummary, ...
             if worst is not None:
                 slowest[worst.who] += 1
         who, times = next(iter(slowest.most_common(1)), ("", 0))
-        median_s, p95_s = (float(value) for value in np.percentile(seconds, [50, 95]))
+        mean_s, median_s, p95_s = map(float, (np.mean(seconds), *np.percentile(seconds, [50, 95])))
         found.append(
             PhaseSummary(
                 name=name,
+                mean_s=mean_s,
                 median_s=median_s,
                 p95_s=p95_s,
-                share=median_s / clean.median_s if clean.median_s else 0.0,
-                wait_s=float(np.median(waits)),
+                share=mean_s / clean.mean_s if clean.mean_s else 0.0,
+                steps=ended.total(),
+                wait_s=float(np.mean(waits)),
                 worst=who if times * 3 > slowest.total() * 2 else "",
                 last=ended.most_common(1)[0][0],
             )

@@ -41,9 +41,9 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
     if step is not None and analysis.findings:
         return
     most = 1 if step is not None else len(analysis.clean.steps) / 2
-    least_s = max((one.median_s for one in analysis.phases), default=0.0)
+    least_s = max((one.mean_s for one in analysis.phases), default=0.0)
     for phase in analysis.phases:
-        perhaps = not analysis.findings and phase.median_s >= least_s
+        perhaps = not analysis.findings and phase.mean_s >= least_s
         role = met_in(analysis, phase, perhaps=perhaps)
         if not role or any(_names(one, role, most) for one in analysis.findings):
             continue
@@ -81,7 +81,7 @@ def _recorded(analysis: Analysis, run: Run, role: str, phase: PhaseSummary) -> s
         if one.role == role and one.window in windows:
             late[one.rank].append(one.late_s)
     last = max(late, key=lambda rank: sum(late[rank]), default=0)
-    if late and sum(late[last]) >= _ALIKE * phase.median_s * len(windows):
+    if late and sum(late[last]) >= _ALIKE * phase.mean_s * len(windows):
         late_rank = f"rank {last} comes last: others wait up to {secs(max(late[last]))} for it"
         return f" In the traces of {listed(windows)}, {late_rank}."
     why = "no rank comes late to collectives" if late else "they hold no shared collective"

@@ -108,7 +108,9 @@ def _standing_out(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] 
     if not out:
         return None
     longest, take = _longest(out)
-    words = f"{take} {longest.seconds / usual:.1f} times the median."
+    rest, more_s = [one for one in steps if one not in out], np.median([s.seconds for s in out])
+    times = f"{longest.seconds / usual:.1f} times the median"
+    words = f"{take} {times}{_where(rest, out, float(more_s) - usual)}."
     return words, f"To see why: rlprof why {argument(analysis.run)} --step {longest.step}"
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _MOST = 0.5
 """The least share of a critical path that is worth a word."""
-_SOME, _MUCH = 3 / 4, 1 / 5
-"""A phase that fewer steps have, and that takes this share of all time, shows in no median."""
+_APART = 0.2
+"""The least share by which a mean step differs from a median one to be worth a word."""
 _KINDS = {
     "queue": "queueing: add slots or replicas",
     "tool_call": "tools",
@@ -51,7 +51,9 @@ def of_run(
     if median_s is None or len(clean.steps) < 2:
         more = " Watch some: rlprof attach --tool none" if is_guest else ""
         return _too_few(analysis) + more
-    head = f"A step takes {secs(median_s)} (median of {len(clean.steps)}).{_in_some(analysis)}"
+    mean_s = clean.mean_s or median_s
+    mean = f", mean {secs(mean_s)}" if abs(mean_s - median_s) >= _APART * median_s else ""
+    head = f"A step takes {secs(median_s)} (median of {len(clean.steps)}{mean})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
         return f"{head} {odd or _nothing(analysis, has_tool=has_tool)}"
@@ -59,21 +61,6 @@ def of_run(
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
     return f"{head} {first.title} {_without(first, it)}{few}"
-
-
-def _in_some(analysis: Analysis) -> str:
-    """Name the phase that takes most of all time among those that many steps lack."""
-    clean = [one for one in analysis.steps if one.state == "clean"]
-    whole_s = sum(one.seconds for one in clean)
-    found = []
-    for phase in analysis.phases:
-        took = [seconds for one in clean if (seconds := one.took(phase.name))]
-        if len(took) <= _SOME * len(clean) and sum(took) >= _MUCH * whole_s:
-            found.append((sum(took) / whole_s, phase.name, len(took)))
-    if not found:
-        return ""
-    share, name, count = max(found)
-    return f" {name} comes in {count} of these steps and takes {share:.0%} of all time."
 
 
 def with_silent(answer: str, silent: Silent) -> str:
@@ -96,10 +83,10 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
 
 def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
     """Name the phase to look into if no cause is known, and whether it may hide a late rank."""
-    longest = max(analysis.phases, key=lambda one: one.median_s, default=None)
+    longest = max(analysis.phases, key=lambda one: one.mean_s, default=None)
     if longest is None:
         return f"{_ODD} It has no phases: wrap its parts in prof.phase(...), and ask again."
-    share = f"{secs(longest.median_s)}, {longest.share:.0%}"
+    share = f"{secs(longest.mean_s)}, {longest.share:.0%}"
     role = met_in(analysis, longest, perhaps=True)
     if role:
         return (

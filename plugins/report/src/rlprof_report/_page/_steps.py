@@ -171,19 +171,23 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
     rows = [
         (
             keyed(colors.get(phase.name, NOTHING), phase.name),
+            seconds(phase.mean_s),
+            percent(phase.share),
             seconds(phase.median_s),
             seconds(phase.p95_s),
-            percent(phase.share),
+            f"{phase.steps:,}",
             escaped(phase.worst or "varies", 60) if phase.wait_s > 0 else NONE,
             seconds(phase.wait_s) if phase.wait_s > 0 else NONE,
         )
         for phase in analysis.phases
     ]
-    rest, whole = analysis.no_phase_s, analysis.clean.median_s
+    rest, whole = analysis.no_phase_s, analysis.clean.mean_s
     if rows and whole:
-        rows.append(("no phase", seconds(rest), NONE, percent(rest / whole), NONE, NONE))
+        rows.append(("no phase", seconds(rest), percent(rest / whole), *[NONE] * 5))
     whose = f"phase of {escaped(analysis.whose, 80)}"
-    heads = (whose, "median", "p95", "share of step", "slowest rank", "wait for it")
+    heads = (
+        whose, "mean", "share of time", "median", "p95", "steps", "slowest rank", "wait for it",
+    )  # fmt: skip
     more = "Without a slowest rank: the phases of ranks are unknown, or ranks meet inside"
     return tabled(heads, rows, (1, 2), clean_window(analysis), more=more)
 

@@ -6,7 +6,7 @@ Seconds are floats. A moment is given in seconds after the first step of the rep
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -26,6 +26,7 @@ class Clean:
     """By state: `recorded`, `touched`, `warm-up`, `unfinished`."""
     median_s: float | None
     """Seconds of the median step; None: there is no clean step."""
+    mean_s: float | None
 
 
 @attrs.frozen
@@ -33,12 +34,15 @@ class PhaseSummary:
     """A phase over the clean steps."""
 
     name: str
+    mean_s: float
     median_s: float
     p95_s: float
     share: float
-    """Of the median step."""
+    """Of the time of all clean steps."""
+    steps: int
+    """How many have it; the others count as 0 s."""
     wait_s: float
-    """Median wait for the slowest rank; 0 where ranks are not known or meet inside."""
+    """Mean wait for the slowest rank; 0 where ranks are not known or meet inside."""
     worst: str = ""
     """Those that are slowest most often: `actor 1`; empty: others in a third of the steps."""
     last: str = ""
@@ -137,7 +141,7 @@ class Analysis:
     findings: tuple[Finding, ...] = ()
     """The largest first; empty: nothing is odd, or too few steps, as `verdict` says."""
     steps: tuple[Step, ...] = ()
-    clean: Clean = Clean((), {}, None)
+    clean: Clean = Clean((), {}, None, None)
     phases: tuple[PhaseSummary, ...] = ()
     leader: str = ""
     """The name of the process that ran these steps."""
@@ -163,6 +167,5 @@ class Analysis:
 
     @property
     def no_phase_s(self) -> float:
-        """The median of what clean steps spend in no phase."""
-        found = [one.unaccounted_s for one in self.steps if one.state == "clean"]
-        return median(found) if found else 0.0
+        """The mean of what clean steps spend in no phase."""
+        return fmean([one.unaccounted_s for one in self.steps if one.state == "clean"] or [0.0])
