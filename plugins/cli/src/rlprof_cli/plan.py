@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config, ToolUse
 
-_MOST = 200
+_MOST = 100
 """Lines shown."""
 
 
@@ -32,20 +32,19 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "plan",
         help="show what a config would record",
-        description="Show the windows FILE opens within the given steps: one line per step and "
-        "role. Then estimate what each tool costs on this host; the plugins must be installed. A "
-        "separate process measures each tool for a few seconds, once; the result is kept. An "
-        "estimate is an upper bound, for a window of 1 second in which the tool has no pause: "
-        "real phases may be far shorter and do less. With --like, costs come from an earlier run "
-        "with the same tool instead.",
+        description="Show the windows that FILE opens: one line per step and role. Then estimate "
+        "what each tool costs on this host; the plugins must be installed. A separate process "
+        "measures each tool for a few seconds, once; the result is kept. An estimate is an upper "
+        "bound, for a window of 1 second in which the tool has no pause: real phases may be far "
+        "shorter and do less. With --like, costs come from an earlier run with the same tool "
+        "instead.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
         "--steps",
         type=steps,
-        default="0-100",
         metavar="STEPS",
-        help="show these steps: 10, or 3,5-7 (default: 0-100)",
+        help="show these steps: 10, or 3,5-7 (default: those of the config)",
     )
     how_long = parser.add_mutually_exclusive_group()
     how_long.add_argument(
@@ -69,8 +68,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the table."""
     refuse_verl(args.file)
     config = load_config(args.file)
+    shown, words = args.steps, ""
+    if shown is None:
+        shown = [chosen[: _MOST + 1] for chosen in config.steps.ranges]  # some have no end
+    else:
+        words = f"; looking at {Steps(tuple(shown))}"
     if args.json:
-        print(as_json(_values(config, args.steps), indent=2))
+        print(as_json(_values(config, shown), indent=2))
         return 0
     earlier = None if args.like is None else read(args.like)
     if not config.enabled:
@@ -79,8 +83,8 @@ def run(args: argparse.Namespace) -> int:
     if not any(config.records(role) for role in config.roles):
         print(f"{args.file}: only spans and counters are written (tool: none)")
         return 0
-    rows = _rows(config, args.steps)
-    print(f"mode {config.mode}, steps {config.steps}; looking at {Steps(tuple(args.steps))}\n")
+    rows = _rows(config, shown)
+    print(f"mode {config.mode}, steps {config.steps}{words}\n")
     if not rows:
         print("nothing is recorded in these steps")
         return 0
@@ -126,7 +130,7 @@ def _rows(config: Config, shown: Sequence[range]) -> list[tuple[str, ...]]:
     tools = {name: _tools(config, name) for name in config.roles}
     for step in (one for part in shown for one in part if one in config.steps):
         if len(rows) >= _MOST:
-            rows.append(("...", "", "", "", "and more; narrow --steps"))
+            rows.append(("...", "", "", "", "and more; name some by --steps"))
             break
         for name, role in config.roles.items():
             ranks = "all" if role.ranks is None else ", ".join(map(str, role.ranks))
