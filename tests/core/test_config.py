@@ -30,7 +30,7 @@ def faults_of(config: Any, *, check: bool = False) -> list[str]:
 def test_what_is_written_is_read_as_values():
     """One tool or several, all ranks or some, a rule of steps, bytes with a unit or without."""
     config = load_config({
-        "tool": ["torch", "nsys"], "steps": {"every": 100, "first": 2},
+        "tool": ["torch", "nsys"], "steps": {"every": 100, "first": 2}, "scratch_dir": "none",
         "roles": {
             "actor": {"ranks": [3, 0, 3], "options": {"nsys": {"trace": "cuda"}}},
             "rollout": {"ranks": ["all"], "tool": [], "engine": "vllm"},
@@ -60,12 +60,12 @@ def test_all_faults_come_at_once():
     faults = faults_of({
         "stpes": [2],
         "run_dir": "$HOME/runs",
-        "scratch_dir": "",
+        "scratch_dir": "None",
         "mode": "discret",
         "join_steps": True,
         "strict": 1,
         "roles": {
-            "actor": {"ranks": "7", "rnaks": [0]},
+            "actor": {"ranks": "7", "rnaks": [0], "phases": "none"},
             "critic": {"tool": ["nsys"], "options": {"torch": {}}, "ranks": []},
             "ref": {"tool": ["nsys", "nsys"], "phases": []},
             "in/valid": {},
@@ -77,11 +77,12 @@ def test_all_faults_come_at_once():
     assert faults == [
         "stpes: unknown key; did you mean 'steps'?",
         "run_dir: '~' and '$' are not expanded, got '$HOME/runs'; write the full path",
-        "scratch_dir: expected a folder, got an empty name; leave it out for the default",
+        "scratch_dir: expected a folder, got 'None'; leave it out for the default",
         "mode: expected one of 'discrete', 'continuous', got 'discret'; did you mean 'discrete'?",
         "strict: expected true or false, got 1",
         "roles.actor.ranks: expected 'all' or a list of ranks like [0, 7], got '7'",
         "roles.actor.rnaks: unknown key; did you mean 'ranks'?",
+        "roles.actor.phases: expected a name or a list of names, got 'none'",
         "roles.critic.ranks: names no rank; write 'all', name some, or leave the role out",
         "roles.ref.tool: names 'nsys' twice; leave one out",
         "roles.ref.phases: names nothing; name some, or leave it out for all",
@@ -89,7 +90,6 @@ def test_all_faults_come_at_once():
          "{torch: {contents: [cpu]}}"),
         "limits.bytes: expected a size like 4GB, 512MiB or 1000000, got -1",
         "limits.windows: unknown key; did you mean 'window_s'?",
-        "join_steps: needs mode: continuous; discrete windows never span steps",
         "roles.actor: has no tool; name one here or for the run: tool: torch",
         "roles.critic.options.torch: this role does not use it (it uses: nsys)",
         ("roles.in/valid: cannot be the name of a role; use up to 63 letters, digits, '_' and "
@@ -107,6 +107,7 @@ def test_all_faults_come_at_once():
       "mode: discrete")),
     ({"roles": {"actor": {"options": {"nsys": {}, "vllm": {}}, "engine": "vllm"}}},
      "roles.actor.options.nsys: this role does not use it (it uses: torch, vllm)"),
+    ({"join_steps": True}, "join_steps: needs mode: continuous; discrete windows never span steps"),
     ({"roles": {"ref": {}, "tool": "x"}},
      "roles.tool: expected keys and values, got 'x'; it is a key of a role: indent it below one"),
     ({"tools": {"tocrh": {}}}, "tools.tocrh: no role uses it; did you mean 'torch'?"),

@@ -120,11 +120,11 @@ def _check(config: Config, faults: Faults, *, has_tool: bool) -> None:
 
     *has_tool*: the config says `tool`, and it may say `none`.
     """
-    tool_is_bad = faults.below("tool")
+    tool_is_bad, mode_is_bad = faults.below("tool"), faults.below("mode")
     keeps_spans = has_tool and not config.tool and not tool_is_bad
     if config.enabled and not (config.roles or keeps_spans or faults.below("roles")):
         faults.add("roles", "names no role, so nothing would be recorded; add one, e.g. actor: {}")
-    if config.join_steps and config.mode == "discrete":
+    if config.join_steps and config.mode == "discrete" and not mode_is_bad:
         faults.add("join_steps", "needs mode: continuous; discrete windows never span steps")
     for name, role in config.roles.items():
         here = join("roles", name)

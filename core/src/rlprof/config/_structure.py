@@ -138,7 +138,7 @@ def _value(hint: Any, value: Any, path: str, faults: Faults) -> Any:
         return value
     if origin in (typing.Union, types.UnionType):  # options with more types bring a `parse`
         one = next(each for each in inner if each is not type(None))
-        is_off = value == "none" and attrs.has(one)  # for people; null is for programs
+        is_off = value == "none" and (attrs.has(one) or one is str)  # null is for programs
         if (value is None or is_off) and type(None) in inner:
             return None
         return _value(one, value, path, faults)

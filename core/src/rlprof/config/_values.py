@@ -41,11 +41,15 @@ def parse_ranks(value: Any) -> tuple[int, ...] | None:
     return tuple(sorted(set(items)))
 
 
+_NOTHING = ("", "none", "null")
+"""Words that name nothing where they cannot stand for null."""
+
+
 def parse_names(value: Any) -> tuple[str, ...]:
     """Read one name or a list of them."""
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items:
-        if type(item) is not str or not item:
+        if type(item) is not str or item.lower() in _NOTHING:
             raise ValueError(f"expected a name or a list of names, got {shown(item)}")
     if not items:
         raise ValueError("names nothing; name some, or leave it out for all")
@@ -122,8 +126,9 @@ class SlowStep:
 
 
 def _folder(_: Any, __: Any, value: str) -> None:
-    if not value.strip():
-        raise ValueError("expected a folder, got an empty name; leave it out for the default")
+    if value.strip().lower() in _NOTHING:
+        got = shown(value) if value.strip() else "an empty name"
+        raise ValueError(f"expected a folder, got {got}; leave it out for the default")
     if value.startswith("~") or "$" in value:
         raise ValueError(f"'~' and '$' are not expanded, got {shown(value)}; write the full path")
 
