@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rlprof.config import Limits
-from rlprof_cli._parser import page
 from rlprof_cli.arguments import add_run, duration
 from rlprof_cli.table import plain
 from rlprof_run import read
@@ -38,7 +37,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print each window with its outcome; return 0 if every one of this host is exported."""
+    """Print each window with its outcome; return 0 if nothing is left to salvage."""
     recorded = read(args.path)
     if recorded.is_running:
         print("the run is live; only processes that have ended are examined")
@@ -55,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         print(plain(f"{done}/{todo} {who}: {one.outcome or f'salvaged{cut}'}", 1000), flush=True)
     if made:
         print(f"\nsee it with: rlprof ls {recorded.path}", flush=True)
-    if made < todo:
-        short = f"{todo - made} of {todo} could not be salvaged here"
-        print(f"rlprof: {short}\n{page('salvage')}", file=sys.stderr)
-    return 0 if made == todo else 1
+    left = len(candidates(read(args.path)))
+    if left:
+        print(f"rlprof: {left} of {todo} could not be salvaged here", file=sys.stderr)
+    elif made < todo:
+        print(f"nothing is left to salvage; {todo - made} of {todo} had left no data")
+    return 1 if left else 0
