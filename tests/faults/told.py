@@ -104,7 +104,8 @@ class Told:
     @property
     def said(self) -> list[str]:
         """All that rlprof logged, without who said it and that training goes on."""
-        lines = [line.partition(": ") for line in self.real.err.splitlines()]
+        own = [line for line in self.real.err.splitlines() if line.startswith("rlprof: ")]
+        lines = [line.removeprefix("rlprof: ").partition(": ") for line in own]
         return [
             self.plain(text.removesuffix("; training goes on"))
             for who, _, text in lines

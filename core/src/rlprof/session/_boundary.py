@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rlprof")
 
+
+def _named(record: logging.LogRecord) -> bool:
+    """Name rlprof in *record* if no handler does: `logging.lastResort` prints the message alone."""
+    if not log.hasHandlers():
+        record.msg = f"rlprof: {record.msg}"
+    return True
+
+
+log.addFilter(_named)
+
 _DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """The errors of a disk that takes no more."""
 
