@@ -209,9 +209,11 @@ def test_ranks_that_have_not_opened_the_run_are_waited_for_and_named(config, she
         other = prof.manifest.read_text().replace('"rank":0', '"rank":1')
         prof.manifest.with_name("actor-1.jsonl").write_text(other)
         run, late = joined(alone, [every], 60)
+        said = shell("capture", prof.run_dir, "--rank", "all", "--no-wait")[1]
 
     assert (code, late, len(run.processes)) == (1, [], 2)
     assert "\n  actor 1/2: has not opened the run, so it is not asked\n" in out
+    assert ["each begins with its own" in one for one in (out, said)] == [False, True]
 
 
 def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):

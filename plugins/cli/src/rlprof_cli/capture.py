@@ -10,6 +10,7 @@ from rlprof_cli._cancel import cancel
 from rlprof_cli._live import the_live_run
 from rlprof_cli._progress import follow, stands
 from rlprof_cli._requests import joined, meant, requests
+from rlprof_cli._step import newest_step
 from rlprof_cli._words import once
 from rlprof_cli.arguments import add_run, duration, names
 from rlprof_live import control
@@ -117,6 +118,10 @@ def run(args: argparse.Namespace) -> int:
     print(f"request {asked[0].id}: {what} of {roles}", flush=True)
     for line in once((one, "has not opened the run, so it is not asked") for one in late):
         print(f"  {line}", flush=True)
+    if expected > 1 and not args.at and not recorded.attached:  # a driver begins all at once
+        newest = newest_step(recorded)
+        now = f" (now: step {newest[0]})" if newest else ""
+        print(f"  each begins with its own next step; for the same steps of all: --at STEP{now}")
     if args.no_wait:
         print(f"see the outcome with: rlprof ls {recorded.path}")
         return int(bool(late))
