@@ -47,6 +47,15 @@ def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monke
     assert left == {"raw.txt", "PROF_1", "device_0"}
 
 
+def test_what_ends_training_is_named(config):
+    """The run has ended in order, and not by itself."""
+    with pytest.raises(KeyboardInterrupt), rlprof.open(config(steps="none")) as prof:
+        raise KeyboardInterrupt
+
+    (problem,) = rlprof.read(prof.run_dir).problems
+    assert problem == "actor 0/1: training ended with KeyboardInterrupt"
+
+
 @attrs.frozen
 class Impatient:
     """A signal handler that is an object, and raises what an `except Exception` would catch."""

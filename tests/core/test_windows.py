@@ -115,8 +115,8 @@ def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, call
 
 # failures.md: window-time
 @pytest.mark.slow
-def test_a_window_past_its_time_is_closed(config, calls):
-    """limits.window_s ends the recording, the phase goes on and the manifest says why."""
+def test_a_window_past_its_time_is_closed(config, calls, shell):
+    """limits.window_s ends the recording, the phase goes on; manifest and `rlprof ls` say so."""
     with rlprof.open(config(limits={"window_s": 0.01})) as prof:
         prof.step(1)
         with prof.phase("rollout"):
@@ -127,7 +127,7 @@ def test_a_window_past_its_time_is_closed(config, calls):
     (capture,) = rlprof.read(prof.run_dir).captures
     assert starts(calls) == ["1/rollout"]
     assert capture.notes == ("closed early: limits.window_s 0.01 was reached",)
-    assert capture.state == "whole"
+    assert (capture.state, "whole, cut" in shell("ls", prof.run_dir)[1]) == ("whole", True)
 
 
 # failures.md: bytes-spent

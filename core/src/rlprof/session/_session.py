@@ -236,6 +236,8 @@ class Session(Targets):
         return self
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
+        if isinstance(exc, (Exception, KeyboardInterrupt)):
+            self.write("problem", reason=f"training ended with {type(exc).__name__}")
         self.close()
 
     # Steps

@@ -108,7 +108,7 @@ def _summary(
     if captures:
         rows = [
             (
-                c.window.id, str(c.target), c.tool, c.state,
+                c.window.id, str(c.target), c.tool, _words.state(c),
                 size(sum(a.size for a in c.artifacts)), seconds(c.stop_s),
             )
             for c in captures

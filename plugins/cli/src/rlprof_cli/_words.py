@@ -24,6 +24,12 @@ _FULL = re.compile("No space left on device|Disk quota exceeded")
 _BAD = {"failed": "failed", "lost": "was lost", "empty": "left nothing"}
 
 
+def state(capture: CaptureResult) -> str:
+    """Return the state of *capture*, and whether its window was closed before its end."""
+    is_early = any(note.startswith("closed early") for note in capture.notes)
+    return f"{capture.state}, cut" if is_early and capture.state == "whole" else capture.state
+
+
 def notes(run: Run, captures: Iterable[CaptureResult]) -> list[str]:
     """List the notes of *captures*; those of a full disk become one, with the command to type."""
     captures = list(captures)

@@ -165,7 +165,7 @@ def _why_not(run: Run) -> str:
 def _row(capture: CaptureResult) -> tuple[str, ...]:
     events = [a.events for a in capture.artifacts if a.events is not None]
     return (
-        capture.window.id, str(capture.target), capture.tool, capture.state,
+        capture.window.id, str(capture.target), capture.tool, _words.state(capture),
         f"{sum(events):,}" if events else "-",
         size(sum(artifact.size for artifact in capture.artifacts)) if capture.artifacts else "-",
         seconds(capture.start_s), seconds(capture.stop_s), seconds(capture.export_s),

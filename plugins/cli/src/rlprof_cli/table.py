@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 _GREEN, _YELLOW, _RED, _BLUE = 32, 33, 31, 36
 _CODES = {
-    "whole": _GREEN, "partial": _YELLOW, "empty": _YELLOW, "failed": _RED, "lost": _RED,
-    "died": _RED, "unreadable": _RED, "running": _BLUE, "recording": _BLUE, "exporting": _BLUE,
+    "whole": _GREEN, "whole, cut": _YELLOW, "partial": _YELLOW, "empty": _YELLOW, "failed": _RED,
+    "lost": _RED, "died": _RED, "unreadable": _RED, "running": _BLUE, "recording": _BLUE,
+    "exporting": _BLUE,
 }  # fmt: skip
 """Colours for states: on a terminal, unless NO_COLOR is set."""
 _NARROWEST = 20
