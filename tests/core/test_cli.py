@@ -280,7 +280,6 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
 @cases(
     "join, steps, windows",
     ("false", "0-8", ["3", "4", "5"]),
-    ("false", "4", ["4"]),
     ("false", "3,5-999", ["3", "5", "999"]),
     ("true", None, ["3-5", "999"]),
     ("true", "4-999", ["999"]),

@@ -21,10 +21,6 @@ from tests.fakes import tools
 
 pytestmark = pytest.mark.slow
 
-NOTHING = (
-    "salvage was tried: the window was never closed, and fake had left nothing of it yet; "
-    "nothing more to do"
-)
 OPENED = "prof = rlprof.open(config)"
 CLOSED = """
 prof.scribe.exported = lambda: []  # exporting takes its time
@@ -149,33 +145,6 @@ def test_an_export_that_failed_is_tried_again(kept, monkeypatch, shell):
         "salvaged: exported again, because the first export failed",
     )
     assert not Path(made.scratch).parents[1].exists()
-
-
-EMPTY = """
-import glob
-prof.scribe.exported = lambda: []
-for step in prof.steps(range(2)):
-    with prof.phase("rollout"):
-        if step == 1:
-            prof.scribe.flush()
-            list(map(os.unlink, glob.glob(sys.argv[2] + "/**/raw.txt", recursive=True)))
-            os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-# failures.md: salvage-tried
-def test_what_left_nothing_is_tried_once(killed, shell):
-    """One note says that nothing more can be done; nobody is sent there again."""
-    path = killed(OPENED + EMPTY)
-
-    codes = [shell("salvage", path)[0] for _ in range(2)]
-    _, out, _ = shell("ls", path)
-
-    capture = rlprof.read(path).captures[1]
-    assert (codes, (capture.state, capture.notes)) == ([1, 1], ("lost", (NOTHING,)))
-    assert not Path(capture.scratch).exists()
-    assert out.count("1/rollout") == 2
-    assert "rlprof salvage" not in out
 
 
 # failures.md: salvage-tried

@@ -1,6 +1,7 @@
 """If an engine in another process or its plugin fails, training and its windows do not."""
 
 import signal
+from pathlib import Path
 
 import rlprof
 from tests.cases import cases
@@ -89,17 +90,21 @@ engine.close()
     assert any("the engine is gone" in note for note in told.notes)
 
 
-# failures.md: engine-gone
+# failures.md: engine-gone, salvage-tried
 def test_a_trainer_that_is_killed_leaves_no_engine_behind(lab):
-    """The capture of its engine reads as lost, and says to who salvages it that nothing is left."""
+    """The capture of its engine reads as lost; salvage says once that nothing is left of it."""
     also = "if step == 2: os.kill(os.getpid(), signal.SIGKILL)"
 
     told = lab.both(TRAIN.format(also=also), model="floats", **given("mini"))
     salvaged = lab.rlprof("salvage", told.run.path)
+    again, shown = (lab.rlprof(name, told.run.path) for name in ("salvage", "ls"))
 
     run = rlprof.read(told.run.path)
     assert told.real.code == -signal.SIGKILL
     assert told.captures == [*rows(["whole"], "mini"), "2/rollout mini lost"]
-    assert salvaged.code == 1
-    assert "mini had left nothing of it yet" in salvaged.out + salvaged.err
+    assert (salvaged.code, again.out[:18]) == (0, "nothing to salvage")
+    assert "nothing is left to salvage; 1 of 1 had left no data" in salvaged.out
+    assert run.captures[-1].notes[-1].startswith("salvage was tried: the window was never closed, ")
+    assert "rlprof salvage" not in shown.out
+    assert not Path(run.captures[-1].scratch).exists()
     assert captures(run) == told.captures
