@@ -218,7 +218,7 @@ def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, 
     """Its error and the page are on stderr, the others run, the exit code is 1."""
     offer(module=LIST.replace("(out /", "raise KeyError('mine')\n            (out /", 1))
 
-    failed, _, error = shell("export", folder, "--to", "list,see")
+    failed, _, error = shell("export", folder, "--to", "list", "--to", "see,list")
     code, out, err = shell("export", loose, "--to", "list,see")
 
     assert (failed, error, len(seen)) == (1, f"rlprof: list: KeyError: 'mine'\n{PAGE}", 2)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import PluginError
+from rlprof_cli.arguments import names as comma_names
 from rlprof_cli.offers import offers
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def declared(argv: Sequence[str]) -> dict[str, argparse.ArgumentParser]:
     return {name: _ask(name) for name in [*names, *(_installed() if wants_all else ())]}
 
 
+def asked(to: Sequence[str] | None) -> list[str]:
+    """Return the exporters that `--to` named, each once."""
+    return list(dict.fromkeys(to or [DEFAULT]))
+
+
 def own_of(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of *parser*, by name."""
     names = [action.dest for action in parser._actions]  # noqa: SLF001 -- there is no public list
@@ -45,7 +51,7 @@ def whose(left: Sequence[str], args: argparse.Namespace) -> str:
             if flag in flags:
                 return (
                     f"argument {flag}: belongs to exporter {name!r}, which --to does not name; "
-                    f"use --to {args.to},{name}"
+                    f"use --to {','.join([*asked(args.to), name])}"
                 )
     return ""
 
@@ -53,13 +59,13 @@ def whose(left: Sequence[str], args: argparse.Namespace) -> str:
 def _asked(words: Sequence[str]) -> tuple[list[str], bool]:
     """Return the exporters that `--to` names, and whether help is wanted."""
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    parser.add_argument("--to", default=DEFAULT)
+    parser.add_argument("--to", action="extend", type=comma_names)
     parser.add_argument("-h", "--help", action="store_true")
     try:
         args, _ = parser.parse_known_args(words)
     except argparse.ArgumentError:  # the parser of the command reports it
         return [], False
-    return args.to.split(","), args.help
+    return asked(args.to), args.help
 
 
 def _installed() -> Iterator[str]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import RlprofError
-from rlprof_cli._declared import DEFAULT, declared, own_of
+from rlprof_cli._declared import DEFAULT, asked, declared, own_of
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
 from rlprof_cli._part import add_part, folder_of, part_of, typed
 from rlprof_cli._signals import ended_tidily
-from rlprof_cli.arguments import add_run
+from rlprof_cli.arguments import add_run, names
 from rlprof_cli.table import size
 from rlprof_run import read, unmatched, youngest
 
@@ -46,8 +46,9 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
     )
     add_run(parser, ", or a trace file or folder of another profiler")
     parser.add_argument(
-        "--to", default=DEFAULT, metavar="NAME[,NAME]", help=f"exporters (default: {DEFAULT})"
-    )
+        "--to", action="extend", type=names, metavar="NAME[,NAME]",
+        help=f"exporters; you may repeat it (default: {DEFAULT})",
+    )  # fmt: skip
     parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
     add_part(parser)
     parser.set_defaults(run=run, declared=exporters)
@@ -55,7 +56,7 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the exporters one by one; print what they wrote."""
-    chosen = [(name, plugins.load("exporter", name)) for name in args.to.split(",")]
+    chosen = [(name, plugins.load("exporter", name)) for name in asked(args.to)]
     options = {name: own_of(parser, args) for name, parser in args.declared.items()}
     path, out = youngest(args.path), Path(args.out) if args.out else None
     files = loose_files(path, out)
