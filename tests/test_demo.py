@@ -146,7 +146,7 @@ def test_the_timeline_holds_it_all(demo):
     assert seen.errors == {}
     assert {
         "step 2", "weight_sync", "rollout", "reward", "update_actor", "gloo:all_reduce",
-        "queued", "prefill", "decode", "trajectory 2-7", "turn", "request", "tool_call",
+        "queued", "prefill", "decode", "trajectory 2-7", "turn", "request", "tool_call calculator",
     } <= {*seen.slice_names}  # fmt: skip
     assert any(name.startswith("execute_context_") for name in seen.slice_names)
     rows = query_all(

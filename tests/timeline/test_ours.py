@@ -117,12 +117,12 @@ def loop(process, number, start, *, parent=None):
 
 
 def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> None:
-    """Two tools at a time and a task that outlives its trajectory stay below the lane it has."""
+    """Two tools, by name, and a task that outlives its trajectory stay below the lane it has."""
     process = run.process()
     (root, turn), _ = loop(process, "a", 0), loop(process, "b", 30)
     for number, end in enumerate((80, 85)):
-        tool = {"trajectory": "a", "tool": number}
-        process.span("span", f"tool {number}", NOW + 50, NOW + end, parent=turn, **tool)
+        tool = {"trajectory": "a", "tool": f"t{number}"}
+        process.span("span", "tool_call", NOW + 50, NOW + end, parent=turn, **tool)
     late = process.span("span", "late", NOW + 95, NOW + 135, parent=root, trajectory="a")
     process.span("span", "later", NOW + 120, NOW + 130, parent=late, trajectory="a")
     loop(process, "c", 130)
@@ -132,8 +132,8 @@ def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> No
 
     each = {name: [f"trajectory {name}", "turn", "request"] for name in "abcd"}
     assert lanes(written) == {
-        "trajectories": [*each["a"], "tool 1", *each["d"]],
-        "trajectories 1.2": ["tool 0", "late", "later"],
+        "trajectories": [*each["a"], "tool_call t1", *each["d"]],
+        "trajectories 1.2": ["tool_call t0", "late", "later"],
         "trajectories 2": [*each["b"], *each["c"]],
     }
 

@@ -47,6 +47,8 @@ def of_span(span: Span) -> Slice:
         trajectory = str(span.attributes["trajectory"])
         if name == "trajectory":
             name = f"trajectory {trajectory}"
+        elif name == "tool_call" and span.attributes.get("tool"):
+            name = f"tool_call {span.attributes['tool']}"  # as `rlprof why` calls it
     times = span.start_ns, span.end_ns
     return Slice(lane, name, *times, args, span.id, span.parent, trajectory)
 
