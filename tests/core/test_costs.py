@@ -55,13 +55,15 @@ def test_a_tool_that_cannot_be_measured_says_why(use, hook, why):
     assert not _calibration.file_of(broken).exists()
 
 
-def test_plan_says_why_there_is_no_estimate(tmp_path, capsys):
-    """A tool that is not installed here is no fault of a plan."""
+def test_plan_refuses_what_check_refuses(tmp_path, capsys):
+    """With the same words, before any window; the windows alone need no plugin."""
     file = tmp_path / "p.yaml"
     file.write_text("{tool: nowhere, steps: [1], roles: {actor: {}}}")
 
-    assert main(["plan", str(file)]) == 0
-    assert "no estimate: config: tool: tool 'nowhere' is not installed" in capsys.readouterr().out
+    assert [main([command, str(file)]) for command in ("check", "plan")] == [1, 1]
+    out, err = capsys.readouterr()
+    assert (out, err.count(f"rlprof: {file}:1: tool: tool 'nowhere' is not installed")) == ("", 2)
+    assert main(["plan", str(file), "--no-estimate"]) == 0
 
 
 @pytest.mark.slow

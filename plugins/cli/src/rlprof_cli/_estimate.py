@@ -10,7 +10,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from rlprof.config import check_config
-from rlprof.errors import ConfigError
 from rlprof_cli import _calibration
 from rlprof_cli._like import STEP, like
 from rlprof_cli.table import is_quiet, seconds, size, table
@@ -38,11 +37,7 @@ def estimates(config: Config, run: Run | None, window_s: float | None) -> str:
     reasons: list[str] = []
     cache: dict[str, Calibration | str] = {}
     for role in config.roles:
-        try:
-            chosen = check_config(config, roles=[role])[1][role]
-        except ConfigError as exc:
-            reasons += [f"no estimate: {fault}" for fault in exc.faults]
-            continue
+        chosen = check_config(config, roles=[role])[1][role]
         reasons += [_NO_ENGINE.format(use.name) for use in chosen if use.kind == "engine"]
         uses = [use for use in chosen if use.kind == "tool"]
         earlier = None if run is None else like(run, config, role)

@@ -33,11 +33,11 @@ def add(subparsers: Any) -> None:
         "plan",
         help="show what a config would record",
         description="Show the windows that FILE opens: one line per step and role. Then estimate "
-        "what each tool costs on this host; the plugins must be installed. A separate process "
-        "measures each tool for a few seconds, once; the result is kept. An estimate is an upper "
-        "bound, for a window of 1 second in which the tool has no pause: real phases may be far "
-        "shorter and do less. With --like, costs come from an earlier run with the same tool "
-        "instead.",
+        "what each tool costs on this host; for that, `rlprof check` must find no fault in FILE, "
+        "and the plugins must be installed. A separate process measures each tool for a few "
+        "seconds, once; the result is kept. An estimate is an upper bound, for a window of 1 "
+        "second in which the tool has no pause: real phases may be far shorter and do less. With "
+        "--like, costs come from an earlier run with the same tool instead.",
     )
     parser.add_argument("file", metavar="FILE", help="a YAML file")
     parser.add_argument(
@@ -59,7 +59,11 @@ def add(subparsers: Any) -> None:
         metavar="RUN",
         help="take durations and costs of windows from this earlier run",
     )
-    parser.add_argument("--no-estimate", action="store_true", help="show the windows only")
+    parser.add_argument(
+        "--no-estimate",
+        action="store_true",
+        help="show the windows only, also where the plugins are not installed",
+    )
     add_json(parser, "the windows, without an estimate,")
     parser.set_defaults(run=run)
 
@@ -67,7 +71,8 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
     refuse_verl(args.file)
-    config = load_config(args.file)
+    windows_only = args.json or args.no_estimate
+    config = load_config(args.file) if windows_only else check_config(args.file)[0]
     shown, words = args.steps, ""
     if shown is None:
         shown = [chosen[: _MOST + 1] for chosen in config.steps.ranges]  # some have no end
@@ -158,7 +163,7 @@ def _short(words: str) -> str:
 
 
 def _uses(config: Config, role: str) -> tuple[ToolUse, ...]:
-    """Load what *role* uses; return nothing if that fails: check and estimates report it."""
+    """Load what *role* uses; return nothing if that fails: check reports it."""
     try:
         return check_config(config, roles=[role])[1][role]
     except ConfigError:
