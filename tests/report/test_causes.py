@@ -277,8 +277,8 @@ def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
 
 @cases(
     "slow, is_noted, title",
-    ([0, 1], True, ""), ([0], True, "Replica 0 ends"), ([0], False, "All wait"),
-    ([0, 2], True, "The 2 replicas on node-0 end"),
+    ([0, 1], True, ""), ([0], True, "; it writes 3.0 times as many tokens"),
+    ([0], False, "All wait"), ([0, 2], True, "The 2 replicas on node-0 end"),
 )  # fmt: skip
 def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, title, tmp_path):
     """Of four with as many requests, one is always the last: it must not change, or its host."""
@@ -291,6 +291,7 @@ def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, titl
             took = 0.7 if replica == late else 0.6 if replica in slow and title else 0.4
             times, about = (step, step + took), {"trajectory": f"{step}-{number}", "tokens": 8}
             about |= {"replica": replica} if is_noted else {}
+            about |= {"tokens": 24} if [replica] == slow else {}
             whole = folder.span(agent, "span", "trajectory", times, None, **about)
             folder.span(agent, "span", "request", times, None, parent=whole, **about)
             folder.span(stems[replica], "phase", "rollout", times, step)
@@ -298,7 +299,7 @@ def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, titl
 
     findings = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).findings
 
-    assert [one.title.partition(" 0.")[0] for one in findings] == [title] * bool(title)
+    assert [title in one.title for one in findings] == [True] * bool(title)
 
 
 def test_one_long_trajectory_is_no_slow_replica(tmp_path):
@@ -327,12 +328,12 @@ def test_one_long_trajectory_is_no_slow_replica(tmp_path):
 
 
 def test_two_slow_tools_are_two_causes(tmp_path):
-    """Each in its own step, with its own seconds."""
+    """Each in its own step, with its own seconds; what all spend in one is a third."""
     folder = Folder({"tool": "none", "roles": {"agent": {}}})
     agent = folder.process("agent", 0)
     for step in range(1, 61, 5):
         slow = {26: ("search", 1.8), 41: ("python", 3.0)}.get(step, ("python", 0.0))
-        for number in range(8):
+        for number in range(24):
             tool, took = slow if number == 5 else ("python", 0.0)
             about, end = {"trajectory": f"{step}-{number}", "tool": tool}, step + 0.6 + took
             folder.span(agent, "span", "trajectory", (step, end), step, **about)
@@ -341,8 +342,15 @@ def test_two_slow_tools_are_two_causes(tmp_path):
 
     found = analyse(rlprof.read(folder.write(tmp_path / "run", until=70))).findings
 
-    assert [(one.cause, one.steps) for one in found] == [("tool", (41,)), ("tool", (26,))]
-    assert ["tool python" in found[0].title, "tool search" in found[1].title] == [True, True]
+    (python,), (search,), (both,) = (
+        [one for one in found if words in one.title]
+        for words in (
+            "in the tool python",
+            "in the tool search",
+            "waits 0.10 s for the tool python",
+        )
+    )
+    assert (python.steps, search.steps, both.cause) == ((41,), (26,), "tools")
 
 
 def test_a_long_step_that_an_export_touched_is_named(tmp_path):
@@ -379,7 +387,8 @@ def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found
                 folder.span(agent, "span", "tool_call", times, step, **about)
         folder.whole_step(agent, step, {"rollout": (step, step + 1)})
 
-    assert causes(folder.write(tmp_path / "run", until=8)) == found
+    named = causes(folder.write(tmp_path / "run", until=8))
+    assert (named == ["blocked"]) if found else ("blocked" not in named)
 
 
 def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
@@ -458,28 +467,37 @@ def test_lengths_of_steps_may_be_odd_without_a_cause(more, said, next_, tmp_path
     assert told.verdict.startswith("Cannot tell for sure: spans/")
 
 
-@cases("wait, sync, cause", (0.4, 0.15, "wait"), (0.05, 0.2, "sync"))
-def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, cause, tmp_path):
+@cases(
+    "wait, sync, phase, advice",
+    (0.4, 0.15, "wait_rollout", "The trainer waits more than the engines"),
+    (0.4, 0.15, "wait_batch", "The engines wait, too: trajectories spend 90% of their time"),
+    (0.05, 0.2, "wait_rollout", "The trainer waits more than the engines"),
+)
+def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, phase, advice, tmp_path):
     """Trajectories run beside training: a shorter sync gains only what no wait takes over."""
     folder, at = Folder({"tool": "none", "roles": {"driver": {}}}), 0.0
     driver = folder.process("driver", 0)
     for step in range(1, 9):
         ends = [at, at + wait, at + wait + 0.3, at + wait + 0.3 + sync]
-        names = ("wait_rollout", "update", "weight_sync")
+        names = (phase, "update", "weight_sync")
         times = dict(zip(names, pairwise(ends), strict=True))
         folder.whole_step(driver, step, times)
-        made = (ends[1] - 0.001, ends[3] + wait)
-        for name in ("trajectory", "request"):
-            folder.span(driver, "span", name, made, None, trajectory=f"{step}")
+        made, begun = (ends[1] - 0.001, ends[3] + wait), ends[1] - 0.001
+        if phase == "wait_batch":  # most of it lies in the wait, and some after it
+            made, begun = (at, ends[1] + 0.1), at + 0.45
+            about = {"trajectory": f"{step}", "tool": "search"}
+            folder.span(driver, "span", "tool_call", (at, begun), None, **about)
+        for name, start in (("trajectory", made[0]), ("request", begun)):
+            folder.span(driver, "span", name, (start, made[1]), None, trajectory=f"{step}")
         at = ends[3]
 
     told = analyse(rlprof.read(folder.write(tmp_path / "run", until=at + 1)))
 
     helps = {one.what: one.seconds for one in told.steps[4].helps}
-    assert told.findings[0].cause == cause
+    assert told.findings[0].cause == ("wait" if wait > sync else "sync")
     assert "one-step off-policy" not in helps
     assert helps.get("sync", 0.0) == pytest.approx(max(0.0, sync - wait))
-    assert told.steps[4].flow.advice.startswith("The trainer waits more than the engines")
+    assert told.steps[4].flow.advice.startswith(advice)
     flight = f"weight_sync takes {sync:.2f} s, with requests in flight for {sync:.2f} s of it."
     assert flight in [one.title for one in told.findings] or wait > sync
 

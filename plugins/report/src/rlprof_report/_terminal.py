@@ -131,14 +131,17 @@ def _largest(path: Sequence[PathPart], whole_s: float) -> list[PathPart]:
 
 
 def _by_trajectory(path: Sequence[PathPart]) -> Iterator[PathPart]:
-    """Join neighbouring parts of one trajectory: `request x 20, tool_call search x 19`."""
+    """Join neighbouring parts of one trajectory: `tool_call search x 2, request x 3`."""
     for where, found in groupby(path, key=lambda part: part.where.partition(",")[0]):
         parts = list(found)
         phase = parts[0].what.partition(": ")[0]
-        counts = Counter(part.what.partition(": ")[2] for part in parts)
-        del counts["agent"]
+        names = [part.what.partition(": ")[2] for part in parts]
+        took: Counter[str] = Counter()
+        for name, part in zip(names, parts, strict=True):
+            took[name] += round(part.seconds * 1e6)
+        del took["agent"]
         if where.startswith("trajectory ") and len(parts) > 1:
-            what = ", ".join(f"{name} x {count}" for name, count in counts.most_common(2))
+            what = ", ".join(f"{name} x {names.count(name)}" for name, _ in took.most_common(2))
             yield PathPart(f"{phase}: {what}", parts[0].start_s, parts[-1].end_s, where)
         else:
             yield from parts

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlprof_report._figures.intervals import Interval, clipped, covered, without
 from rlprof_report._figures.path import BETWEEN
-from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._figures.trajectories import ROLLOUT, SYNC, UPDATE, WAITING
 from rlprof_report.values.step import Flow, Help
 
 if TYPE_CHECKING:
@@ -19,13 +18,9 @@ if TYPE_CHECKING:
     from rlprof_report._figures.trajectories import Trajectories
     from rlprof_report.values.step import Ranks, Rollout, Step
 
-SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
-"""Names of phases that bring weights to the engines."""
-UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
-WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
-"""Names of phases in which an asynchronous trainer waits for trajectories."""
-REWARD = re.compile(r"reward|scor(e|ing)|verif|judg", re.IGNORECASE)
-"""Names of phases that judge trajectories."""
+
+_BOTH = 0.5
+"""If trainer and engines are both idle for more of a step, neither needs devices of the other."""
 
 
 def helps_of(step: Step, *, leads_fleet: bool) -> tuple[Help, ...]:
@@ -147,12 +142,25 @@ def flow_of(
         overlap=together / shorter if shorter else 0.0,
         sync_served_s=(covered(syncs) - without(syncs, served)) / 1e9,
         lag=_lag(pieces, found),
-        advice=_advice(idle, rollout_idle),
+        advice=_advice(idle, rollout_idle, found, rollout),
     )
 
 
-def _advice(trainer_idle: float, rollout_idle: float) -> str:
-    """Say which side has devices to spare, by verl's rule."""
+def _advice(
+    trainer_idle: float,
+    rollout_idle: float,
+    found: Trajectories | None,
+    rollout: Rollout | None,
+) -> str:
+    """Say which side has devices to spare, by verl's rule, or what both wait for."""
+    if min(trainer_idle, rollout_idle) > _BOTH and found is not None and rollout is not None:
+        lasted_s = float((found.ended - found.began).sum()) / 1e9
+        share = sum(rollout.tools_by_name.values()) / max(lasted_s, 1e-9)
+        what = "look at what trajectories do between their requests"
+        if share > _BOTH:
+            most = next(iter(rollout.tools_by_name))
+            what = f"trajectories spend {share:.0%} of their time in tools, the most in {most}"
+        return f"The engines wait, too: {what}."
     if rollout_idle > trainer_idle + 0.1:
         return "The engines wait more than the trainer: give some of their devices to it."
     if trainer_idle > rollout_idle + 0.1:

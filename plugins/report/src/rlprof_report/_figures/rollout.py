@@ -40,8 +40,9 @@ def rollout_of(found: Trajectories, processes: Sequence[Process], epoch: int) ->
     ends = [[one.end_s for one in replicas], [one.end90_s for one in replicas]]
     length_s = (found.end - found.start) / 1e9
     tokens = int(_tokens(found).sum())
-    tooling = _sums(found, tools)
+    tooling, by_tool = _sums(found, tools), _by_tool(found, tools)
     gain_s, spared_s = _gain(found, tooling)
+    is_most = tools["tool"] == found.words.number(next(iter(by_tool), ""))
     rewarding = _sums(found, parts[found.named("reward")])
     tail_s = {f"{q:g}": float(ended[-1] - ended[_at(q, len(ended))]) for q in SHARES}
     share = 0.9 if tail_s["0.9"] >= _CLIFF * tail_s["0.95"] else 0.95
@@ -83,7 +84,9 @@ def rollout_of(found: Trajectories, processes: Sequence[Process], epoch: int) ->
         tools_gain_s=gain_s,
         rewards_gain_s=_gain(found, rewarding, usual=0.0)[0],
         stalls=int((spared_s >= gain_s / 2).sum()) if gain_s > 0 else 0,
-        tools_by_name=_by_tool(found, tools),
+        stalls_in=_stalls_in(found, tools, spared_s >= gain_s / 2) if gain_s > 0 else "",
+        tools_by_name=by_tool,
+        tool_gain_s=_gain(found, _sums(found, tools[is_most]), usual=0.0)[0],
         blocked=blocked_of(found),
     )
     return _with_curves(rollout, found, requests)
@@ -179,6 +182,15 @@ def _by_tool(found: Trajectories, tools: np.ndarray) -> dict[str, float]:
     sums = np.bincount(places, weights=(tools["end"] - tools["start"]) / 1e9)
     named = [(found.words[int(n)] or "?", float(s)) for n, s in zip(names, sums, strict=False)]
     return dict(sorted(named, key=lambda item: -item[1])[:20])
+
+
+def _stalls_in(found: Trajectories, tools: np.ndarray, stalled: np.ndarray) -> str:
+    """Name the tool in which *stalled* trajectories spend most time beyond the median one."""
+    more: dict[str, float] = {}
+    for name in np.unique(tools["tool"]).tolist():
+        took = _sums(found, tools[tools["tool"] == name])
+        more[found.words[name] or "?"] = float((took - np.median(took))[stalled].sum())
+    return max(more, key=lambda one: more[one])
 
 
 def _with_curves(rollout: Rollout, found: Trajectories, requests: np.ndarray) -> Rollout:

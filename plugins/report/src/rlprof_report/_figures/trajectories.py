@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from rlprof_report._spans.recorded import Recorded
     from rlprof_report._spans.rows import Words
 
+SYNC = re.compile(r"^(?!.*grad).*(weight|(?<!a)sync|broadcast_param|refit)", re.IGNORECASE)
+"""Names of phases that bring weights to the engines."""
+UPDATE = re.compile(r"update|train|learn|optim|backward", re.IGNORECASE)
+WAITING = re.compile(r"wait|queue|get_batch|next_batch|idle", re.IGNORECASE)
+"""Names of phases in which an asynchronous trainer waits for trajectories."""
+REWARD = re.compile(r"reward|scor(e|ing)|verif|judg", re.IGNORECASE)
+"""Names of phases that judge trajectories."""
 ROLLOUT = re.compile(r"roll_?out|generat|\bgen\b|gen_|sampl", re.IGNORECASE)
 """Names of phases in which engines generate."""
 
@@ -96,8 +103,8 @@ def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:
 def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> str:
     """Name the phase in which most trajectories begin; without any, a phase with a usual name.
 
-    If most trajectories begin in no phase, or during an update, or go on for longer than it, they
-    run in parallel with the phases: then there is none.
+    If most trajectories begin in no phase, or go on for longer than it, or any outlasts an update
+    or a wait, they run in parallel with the phases: then there is none.
     """
     names = list(dict.fromkeys(piece.name for piece in pieces))
     named = [name for name in names if ROLLOUT.search(name)]
@@ -113,6 +120,9 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
         shared[piece.name] += int(np.maximum(meet, 0).sum())
     best = max(named or names, key=lambda name: inside[name], default="")
     is_in_it = inside[best] * 2 >= len(begin) and shared[best] * 2 >= int((end - begin).sum())
+    if not named and (WAITING.search(best) or UPDATE.search(best)):  # they may go on all the time
+        edges = [piece.end for piece in pieces if piece.name == best]
+        is_in_it &= not any(((begin < edge) & (end > edge)).any() for edge in edges)
     return best if best and is_in_it else ""
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.helps import REWARD, SYNC, UPDATE, WAITING, syncs_of
+from rlprof_report._figures.helps import syncs_of
 from rlprof_report._figures.path import BETWEEN
-from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._figures.trajectories import REWARD, ROLLOUT, SYNC, UPDATE, WAITING
 from rlprof_report._findings.facts import Measure, is_data, uneven_tokens
 from rlprof_report._findings.lost import named
 from rlprof_report._findings.pauses import pauses_of

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlprof_report._findings.facts import Context, Facts
-    from rlprof_report.values.step import Blocked
+    from rlprof_report.values.step import Blocked, Rollout
 
 
 def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
@@ -26,22 +26,9 @@ def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
     if blocked is not None:
         yield _blocked(blocked, context)
     tail, tools = rollout.tail_s[f"{rollout.late_share:g}"], rollout.tools_gain_s
-    by_tool = max(rollout.tools_by_name, key=lambda name: rollout.tools_by_name[name], default="")
-    is_blocked = blocked is not None and blocked.tool == by_tool and blocked.seconds >= tools
-    if tools > 0 and not is_blocked:
-        spent = (
-            f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
-            f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
-            f"{secs(rollout.tools_median_s)}."
-        )
-        yield Measure(
-            "tool",
-            tools,
-            by_tool,
-            f"Trajectories that stall in the tool {by_tool} hold up the rollout by {secs(tools)}.",
-            (spent,),
-            (f"trajectory {rollout.longest}",),
-        )
+    tool = _tool(facts, rollout)
+    if tool is not None:
+        yield tool
     rewards = rollout.rewards_gain_s
     if rewards > 0:
         yield Measure(
@@ -84,6 +71,38 @@ def rollout_of(facts: Facts, context: Context) -> Iterator[Measure]:
         )
 
 
+def _tool(facts: Facts, rollout: Rollout) -> Measure | None:
+    """Say in which tool some trajectories stall, or else how long all are in the largest."""
+    is_stall = rollout.tools_gain_s > rollout.tool_gain_s / 2
+    seconds = rollout.tools_gain_s if is_stall else rollout.tool_gain_s
+    name = rollout.stalls_in if is_stall else next(iter(rollout.tools_by_name), "")
+    blocked = rollout.blocked
+    if seconds <= 0 or (blocked and blocked.tool == name and blocked.seconds >= seconds):
+        return None
+    if not is_stall:
+        return Measure(
+            "tools",
+            seconds,
+            name,
+            f"The rollout waits {secs(seconds)} for the tool {name}.",
+            ("That is how much earlier it would end if this tool took no time.",),
+            (f"tool {name} in {rollout.phase}",),
+        )
+    spent = (
+        f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
+        f"last to end spends {secs(rollout.tools_longest_s)} in tools, the median one "
+        f"{secs(rollout.tools_median_s)}."
+    )
+    return Measure(
+        "tool",
+        seconds,
+        name,
+        f"Trajectories that stall in the tool {name} hold up the rollout by {secs(seconds)}.",
+        (spent,),
+        (f"trajectory {rollout.longest}",),
+    )
+
+
 def _blocked(blocked: Blocked, context: Context) -> Measure:
     who, is_tool = context.name(blocked.process), blocked.name == "tool_call"
     what = f"the tool {blocked.tool}" if is_tool else "the reward"
@@ -122,8 +141,11 @@ def _uneven(facts: Facts, context: Context) -> Measure | None:
     if len(slow) > 1:
         who, ends, they = f"the {len(slow)} replicas on {host}", "end", "they are"
         it = f"replica {last.name}"
+    tokens = float(np.median([one.tokens for one in others]))
     if last.requests > 1.15 * requests:
         why = f"{it} serves {last.requests} requests, {whose} {requests:.0f}"
+    elif last.tokens > 1.5 * tokens > 0:
+        why = f"{it} writes {last.tokens / tokens:.1f} times as many tokens"
     elif last.slots < 0.85 * slots:
         why = f"{it} runs {last.slots} requests at once, {whose} {slots:.0f}"
     else:

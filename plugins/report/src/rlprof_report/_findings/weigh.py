@@ -145,7 +145,7 @@ def _chronic(
     if is_by_chance and times < _SAME * len(rows):
         return None
     own = [place for place in shown if rows[place][key].who == who]
-    if key[0] == "tool":  # another tool is another cause
+    if key[0] in ("tool", "tools"):  # another tool is another cause
         shown = own
     typical = _typical(own, costs, steps)
     return Weighed(
@@ -180,7 +180,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | Non
     if not shown and is_ones and len(often) >= _OFTEN:
         shown = often
     typical = _typical(shown, excess, steps) if shown else 0
-    if key[0] == "tool":  # another tool is another cause
+    if key[0] in ("tool", "tools"):  # another tool is another cause
         shown = [one for one in shown if rows[one][key].who == rows[typical][key].who]
     if not shown or (len(shown) == 1 and excess[shown[0]] < max(_ONCE * usual_s, _ONCE_S)):
         return None

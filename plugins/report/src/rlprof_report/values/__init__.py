@@ -63,7 +63,7 @@ class RankTable:
 
 _SECTIONS = {
     "straggler": "ranks", "replica": "rollout", "tool": "rollout", "tail": "rollout",
-    "reward": "rollout", "wait": "rollout", "blocked": "rollout",
+    "tools": "rollout", "reward": "rollout", "wait": "rollout", "blocked": "rollout",
     "alone": "gantt-of-all", "gc": "gantt-of-all", "data": "gantt-of-all", "hidden": "gantt-of-all",
     "driver": "gantt-of-all", "recording": "recording", "device": "device",
 }  # fmt: skip
@@ -75,8 +75,8 @@ class Finding:
     """Something that takes longer than it needs to."""
 
     cause: Literal[
-        "straggler", "alone", "replica", "tool", "reward", "blocked", "tail", "wait", "sync",
-        "gap", "gc", "data", "hidden", "driver", "recording", "device", "slow step",
+        "straggler", "alone", "replica", "tool", "tools", "reward", "blocked", "tail", "wait",
+        "sync", "gap", "gc", "data", "hidden", "driver", "recording", "device", "slow step",
     ]  # fmt: skip
     title: str
     """One sentence: what takes how long, and why."""

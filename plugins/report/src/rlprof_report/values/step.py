@@ -107,6 +107,10 @@ class Rollout:
     median one: a bound (figure 8)."""
     stalls: int = 0
     """How many trajectories spend half of that gain or more in tools beyond the median."""
+    stalls_in: str = ""
+    """The tool in which they spend most of that."""
+    tool_gain_s: float = 0.0
+    """How much earlier the last one would end without the first tool of `tools_by_name`."""
     rewards_gain_s: float = 0.0
     """How much earlier the last trajectory would end without rewards (figure 8)."""
     tools_by_name: Mapping[str, float] = attrs.field(factory=dict)
