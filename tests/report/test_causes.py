@@ -541,19 +541,6 @@ def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_pa
     assert "--rank all" in finding.command
 
 
-def test_a_cause_is_large_in_its_own_steps(tmp_path):
-    """Syncs of a tenth of the median step are no finding while they take less of most steps."""
-    folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 0.0
-    trainer = folder.process("actor", 0)
-    steps = [(1.0, 0.095)] * 5 + [(1.3, 0.12)] * 3 + [(0.8, 0.12)] * 2
-    for step, (seconds, sync) in enumerate(steps, 1):
-        phases = {"weight_sync": (at, at + sync), "update": (at + sync, at + seconds)}
-        folder.whole_step(trainer, step, phases)
-        at += seconds
-
-    assert analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings == ()
-
-
 # rlprof why answers on one screen, whatever it is given
 
 

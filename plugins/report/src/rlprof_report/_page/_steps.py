@@ -183,7 +183,8 @@ def _phases(analysis: Analysis, colors: Mapping[str, str]) -> str:
     ]
     rest, whole = analysis.no_phase_s, analysis.clean.mean_s
     if rows and whole:
-        rows.append(("no phase", seconds(rest), percent(rest / whole), *[NONE] * 5))
+        none = (NONE, NONE, NONE, NONE, NONE)
+        rows.append(("no phase", seconds(rest), percent(rest / whole), *none))
     whose = f"phase of {escaped(analysis.whose, 80)}"
     heads = (
         whose, "mean", "share of time", "median", "p95", "steps", "slowest rank", "wait for it",
