@@ -1,7 +1,9 @@
 """One real Ray for all tests of the fleet; actors are ordinary classes."""
 
+import gc
 import os
 import sys
+import warnings
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -70,6 +72,8 @@ def _ray(lent):
     )  # fmt: skip
     yield ray
     ray.shutdown()
+    warnings.simplefilter("ignore", ResourceWarning)  # Ray waits a second for what it kills
+    gc.collect()
 
 
 @pytest.fixture(name="config")

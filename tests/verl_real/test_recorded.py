@@ -83,7 +83,7 @@ def test_every_time_that_verl_logs_is_a_phase(recorded):
             seconds = (found[step, last].end_ns - ours.start_ns) / 1e9
             is_outside = name in ("gen", "update_weights")
             more = seconds / times[name] - 1
-            assert (more > -0.01) if is_outside else (more < 0.01), (step, name, more)
+            assert more > -0.01 if is_outside else more < 0.01, (step, name, more)
 
 
 def test_every_trajectory_is_seen(recorded):
