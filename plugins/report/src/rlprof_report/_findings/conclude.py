@@ -33,7 +33,7 @@ _SLOW, _SLOW_S = 1.5, 0.5
 """Steps are slow without a known cause if they take so many medians, and so many seconds more; a
 single one, twice these seconds."""
 _REGULAR = 4
-"""A phase that one in four steps has, or more, is not unusual."""
+"""A phase that occurs in at least a quarter of the steps does not make a step unusual."""
 _SHORT_S = 20.0
 """Steps in which a second matters."""
 _LATE = (
