@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlprof.rundir import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from rlprof_run._run import Attached, Process
@@ -18,15 +18,16 @@ CUT, EMPTY, GONE = "ends in the middle of a line", "is empty", "is not there"
 
 
 def lost_spans(
-    path: Path, processes: Iterable[Process], attached: Iterable[Attached]
+    path: Path, processes: Sequence[Process], attached: Iterable[Attached]
 ) -> dict[str, str]:
     """Map the damaged span files of the run at *path*, `spans/…`, to their faults.
 
     Members of a fleet and workers of an engine need not write any. Of members the driver does, into
-    `spans/+…-<driver>.jsonl`.
+    `spans/+…-<driver>.jsonl`; a driver that ended in order may have seen no call of theirs.
     """
     there = {file.name for file in path.glob("spans/*.jsonl")}
     over = {one.name: one.target for one in processes if one.state != "running"}
+    died = {one.name for one in processes if one.state == "died"}
     found = {}
     for name in sorted(there):
         writer = name.removesuffix(".jsonl")
@@ -47,7 +48,8 @@ def lost_spans(
             target.role in writing or (there and any(name in by for by in posts.values()))
         ):
             found[f"spans/{name}.jsonl"] = GONE
-        if driver != name and there and not any(one.endswith(f"-{driver}.jsonl") for one in there):
+        is_written = any(one.endswith(f"-{driver}.jsonl") for one in there)
+        if driver != name and driver in died and there and not is_written:
             found[f"spans/+…-{driver}.jsonl"] = GONE
     return found
 
