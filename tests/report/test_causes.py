@@ -410,11 +410,14 @@ def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
     assert (first.cause, first.seconds) == ("blocked", pytest.approx(1.05))
 
 
-def rollouts(path, *, trajectories, in_turn=False):
+def rollouts(path, *, trajectories, in_turn=False, counters=None, name="rollout"):
     """Analyse steps with a rollout of so many requests, two of which take nine times as long."""
     folder = Folder({"tool": "none", "roles": {"driver": {}}})
     driver = folder.process("driver", 0, world=1)
     for step in range(1, 8):
+        if counters:
+            folder.counters(driver, step + 0.5, requests_running=8, **counters)
+            folder.counters(driver, step + 0.95, requests_running=8, requests_waiting=0)
         for number in range(trajectories):
             is_long = number in (7, 19)
             end = step + (0.88 if is_long else 0.08) + number / 1000
@@ -422,15 +425,17 @@ def rollouts(path, *, trajectories, in_turn=False):
             begin = step + 0.2 * number if in_turn else step
             end = begin + 0.2 if in_turn else end
             folder.span(driver, "span", "trajectory", (begin, end), step, **about)
-        folder.whole_step(driver, step, {"rollout": (step, step + 0.9)}, (step, step + 0.91))
+        phases = {name: (step, step + 0.9), "wait_batch": (step + 0.9, step + 0.91)}
+        folder.whole_step(driver, step, phases, (step, step + 0.91))
     return analyse(rlprof.read(folder.write(path, until=9)))
 
 
 def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
-    """Two long ones of 24 are named, with what they cost; without any, it is said what to mark."""
+    """Two long ones of 24 are named, with what they cost; none is if they run during training."""
     (finding,) = rollouts(tmp_path / "run", trajectories=24).findings
     without = rollouts(tmp_path / "without", trajectories=0)
     in_turn = rollouts(tmp_path / "in_turn", trajectories=4, in_turn=True)
+    apart = rollouts(tmp_path / "apart", trajectories=24, name="train")
 
     assert finding.cause == "tail"
     assert finding.title.startswith("The last 10 % of trajectories hold up the rollout by 0.80 s;")
@@ -439,6 +444,21 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
     assert without.findings == in_turn.findings == ()
     assert without.verdict.endswith("mark them with rlprof.trajectory.")
     assert "89% of its critical path is the agent itself" in in_turn.verdict
+    assert [one.what for one in apart.steps[2].path] == ["train", "wait_batch"]
+
+
+def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
+    """Counters say how many waited in rollouts, after the findings too; a few are not named."""
+    alone = rollouts(tmp_path / "alone", trajectories=0, counters={"requests_waiting": 24})
+    full = {"requests_waiting": 24, "kv_cache_use": 0.97}
+    tail = rollouts(tmp_path / "tail", trajectories=24, counters=full)
+    few = rollouts(tmp_path / "few", trajectories=0, counters={"requests_waiting": 2})
+
+    said = "24 requests wait in the engines on average while 8 run."
+    assert f"{said} Let each engine run more requests at once" in alone.verdict
+    assert tail.findings[0].cause == "tail"
+    assert f"{said} Their KV cache is 97% full: give it more memory" in " ".join(tail.notes)
+    assert "wait in the engines" not in " ".join([few.verdict, *few.notes])
 
 
 @cases(

@@ -244,17 +244,17 @@ class Run:
                     if span is not None and (is_all or covers(span, chosen, self._times)):
                         yield span
 
-    def counters(self, problems: list[str] | None = None) -> Iterator[Sample]:
-        """Read all counters, process by process, in the order they were read.
+    def counters(self, problems: list[str] | None = None, *, name: str = "") -> Iterator[Sample]:
+        """Read all counters, process by process; with *name*, only samples that may hold that one.
 
-        Of a part of a run: those of the selected roles and time, or during a selected step or
-        window. Whatever cannot be read is skipped and reported to *problems*.
+        Those of the roles, time, steps or windows of a selection. *problems* gets unreadable files.
         """
         from rlprof_run._counters import sample_from_record
 
         problems, chosen = [] if problems is None else problems, self.selection
         for process, clocks in self._selected() if chosen.has_spans() else ():
-            for line in read_lines(self.path / "counters" / f"{process.name}.jsonl", problems):
+            file = self.path / f"counters/{process.name}.jsonl"
+            for line in read_lines(file, problems, name.encode()):
                 try:
                     sample = sample_from_record(line, process=process, clocks=clocks)
                 except (KeyError, TypeError, ValueError, OverflowError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof.config import Config
 
-log = logging.getLogger("rlprof.verl")
+log = logging.getLogger("rlprof")
 
 
 def asked(config: Any) -> Config:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
 
-log = logging.getLogger("rlprof.verl")
+log = logging.getLogger("rlprof")
 
 
 def is_asked(config: Any) -> bool:

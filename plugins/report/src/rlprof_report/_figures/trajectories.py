@@ -104,7 +104,8 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
     """Name the phase in which most trajectories begin; without any, a phase with a usual name.
 
     If most trajectories begin in no phase, or go on for longer than it, or any outlasts an update
-    or a wait, they run in parallel with the phases: then there is none.
+    or a wait, they run in parallel with the phases: then there is none. Nor is there one if they
+    run during updates, and another phase waits for them.
     """
     names = list(dict.fromkeys(piece.name for piece in pieces))
     named = [name for name in names if ROLLOUT.search(name)]
@@ -123,6 +124,7 @@ def rollout_phase(parts: np.ndarray, pieces: Sequence[Piece], words: Words) -> s
     if not named and (WAITING.search(best) or UPDATE.search(best)):  # they may go on all the time
         edges = [piece.end for piece in pieces if piece.name == best]
         is_in_it &= not any(((begin < edge) & (end > edge)).any() for edge in edges)
+        is_in_it &= not UPDATE.search(best) or not any(map(WAITING.search, names))
     return best if best and is_in_it else ""
 
 

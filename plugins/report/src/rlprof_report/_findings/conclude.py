@@ -15,6 +15,7 @@ from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.odd import long_though_touched, odd_lengths
+from rlprof_report._findings.queues import queues_of
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
@@ -75,9 +76,12 @@ def conclude(
             odd, next_ = touched
         elif touched:
             notes.append(" ".join(touched))
+        queues = queues_of(analysis, run)
         answer = verdict.of_run(
-            analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run)
-        )
+            analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run),
+            queues=queues,
+        )  # fmt: skip
+        notes += [queues] if queues and queues not in answer else []
         if next_:
             notes.append(f"{odd} {next_}" if findings else next_)
     return attrs.evolve(

@@ -41,11 +41,12 @@ def of_run(
     odd: str = "",
     is_guest: bool = False,
     has_tool: bool = True,
+    queues: str = "",
 ) -> str:
     """Answer for the run as a whole, which `rlprof attach` made if *is_guest*.
 
-    *odd* says what is odd about the lengths of its steps, if anything is. *has_tool*: whether the
-    config names a tool to record with.
+    *odd* says what is odd about the lengths of its steps, if anything is, and *queues* how many
+    requests wait in engines. *has_tool*: whether the config names a tool to record with.
     """
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
@@ -56,7 +57,7 @@ def of_run(
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)}{mean})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} {odd or _nothing(analysis, has_tool=has_tool)}"
+        return f"{head} {odd or _nothing(analysis, queues, has_tool=has_tool)}"
     first, it = findings[0], "it"
     if len(first.steps) < len(clean.steps) / 2:
         it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
@@ -81,7 +82,7 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
     return f"Cannot tell for sure: {lost[0]}{more} {answer.rstrip()}"
 
 
-def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
+def _nothing(analysis: Analysis, queues: str, *, has_tool: bool) -> str:
     """Name the phase to look into if no cause is known, and whether it may hide a late rank."""
     longest = max(analysis.phases, key=lambda one: one.mean_s, default=None)
     if longest is None:
@@ -93,6 +94,8 @@ def _nothing(analysis: Analysis, *, has_tool: bool) -> str:
             f"The longest phase is {longest.name} ({share}); ranks of {role} end it together, so "
             "one may hold up the others."
         )
+    if queues and ROLLOUT.search(longest.name):
+        return f"The longest phase is {longest.name} ({share}). {queues}"
     what = _look_into(analysis, longest.name, has_tool=has_tool)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
         what = (

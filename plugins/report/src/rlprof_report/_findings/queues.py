@@ -1,0 +1,66 @@
+"""Requests that wait in the engines: from counters, where requests do not note it themselves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlprof_report._figures.trajectories import ROLLOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlprof import Run
+    from rlprof_report.values import Analysis
+
+_MANY = 0.5
+"""So many requests in the queue for each one that runs are worth a sentence."""
+_ENOUGH = 5
+"""The least number of samples: there is one a second."""
+_FULL = 0.9
+"""More requests do not fit into a KV cache that is so full."""
+
+
+def queues_of(analysis: Analysis, run: Run) -> str:
+    """Say how many requests wait in the engines during rollouts; empty: few, or not known."""
+    edges = np.array(sorted(_rollouts(analysis))).reshape(-1, 2)
+    if not len(edges) or any(one.rollout and one.rollout.queue_s for one in analysis.steps):
+        return ""
+    found: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for sample in run.counters(name="requests_waiting"):
+        values = sample.values
+        if {"requests_waiting", "requests_running"} <= values.keys():
+            at = (sample.time_ns - analysis.epoch_ns) / 1e9
+            place = int(np.searchsorted(edges[:, 0], at, "right")) - 1
+            if place >= 0 and at <= edges[place, 1]:
+                waiting, running = values["requests_waiting"], values["requests_running"]
+                used = values.get("kv_cache_use", 0.0)
+                found[str(sample.target)].append((waiting, running, used))
+    means = [np.mean(own, axis=0) for own in found.values() if len(own) >= _ENOUGH]
+    if not means:
+        return ""
+    waiting, running = np.sum(means, axis=0)[:2].tolist()
+    if waiting < max(1.0, _MANY * running):
+        return ""
+    used = float(np.mean(means, axis=0)[2])
+    todo = "let each engine run more requests at once" if used < _FULL else "give it more memory"
+    cache = f"Their KV cache is {used:.0%} full: {todo}" if used else todo.capitalize()
+    return (
+        f"During rollouts, {waiting:.0f} requests wait in the engines on average while "
+        f"{running:.0f} run. {cache}, or add replicas."
+    )
+
+
+def _rollouts(analysis: Analysis) -> Iterator[tuple[float, float]]:
+    """Give beginning and end of each rollout of clean steps."""
+    for step in analysis.steps:
+        if step.state != "clean":
+            continue
+        if step.rollout is not None and not step.rollout.phase:  # it runs next to training
+            yield step.start_s, step.start_s + step.seconds
+            continue
+        for phase in step.phases:
+            if ROLLOUT.search(phase.name):
+                yield phase.start_s, phase.end_s
