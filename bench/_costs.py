@@ -61,7 +61,7 @@ class Cost(NamedTuple):
     gap: float
     """The longest time between two tokens at stop."""
     stop: float
-    """How long whoever asked for it waits."""
+    """How long its caller waits."""
     cpu: float
     """CPU of the engine's process for it."""
     idle: float
@@ -108,7 +108,7 @@ def step_cpu(log: Sequence[Call], begin: float, end: float, names: Sequence[str]
 
 
 def table(costs: Mapping[str, Sequence[Cost]]) -> None:
-    """Print medians and what they are beside the bare one's."""
+    """Print medians, and their ratios to those of the bare one."""
     print(f"  {'':<26}  events  stall s  ratio   stop s  ratio   CPU s  ratio"
           "   CPU of a step, us: before, recorded, range")  # fmt: skip
     for name, some in costs.items():
@@ -118,13 +118,13 @@ def table(costs: Mapping[str, Sequence[Cost]]) -> None:
         mine = middle(some)
         line = f"  {name:<26} {mine.events:>7.0f}"
         for place in range(3):
-            beside = ratio([one[place] for one in some], [one[place] for one in bare])
-            line += f"  {mine[place]:>7.3f} {beside:>6.2f}"
+            times = ratio([one[place] for one in some], [one[place] for one in bare])
+            line += f"  {mine[place]:>7.3f} {times:>6.2f}"
         print(line, *(f"{cpu * 1e6:>9.0f}" for cpu in (mine.idle, mine.step, mine.around)))
 
 
 def beside_bare(costs: Mapping[str, Sequence[Cost]], name: str) -> tuple[float, float]:
-    """Return of one way: its stall beside the bare one's, and what its range costs more, in us."""
+    """Return the ratio of a way's stall to the bare one's, and the extra us of its range."""
     mine, bare = costs[name], costs["bare"]
     stall = ratio([one.gap for one in mine], [one.gap for one in bare])
     around = statistics.median(a.around - b.around for a, b in zip(mine, bare, strict=True))

@@ -18,7 +18,7 @@ STEP = "run_batch"
 INNER = "inner"
 """The same inside of what a recording has put around it."""
 STOP = "profile"
-"""A request to profile, whoever answers it."""
+"""A request to profile, for the scheduler or its process."""
 
 _SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
 _log: list[tuple[str, float, float, float, float]] = []

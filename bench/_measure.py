@@ -35,7 +35,7 @@ def machine() -> str:
 
 
 def verdict(name: str, value: float, limit: float, unit: str) -> bool:
-    """Print one figure beside its limit; return whether it holds."""
+    """Print one figure with its limit; return whether it holds."""
     holds = value <= limit
     print(f"  {name:<58} {value:>9.3g} {unit:<3} (limit {limit:g}) {'ok' if holds else 'MISSED'}")
     return holds

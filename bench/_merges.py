@@ -32,7 +32,7 @@ ABSENT = 3
 """Exit code: what would do it is not here, standard error says why."""
 _MERGER = "sglang/srt/utils/profile_merger.py"
 _PIDS, _FLOWS = 10_000_000, 1 << 32
-"""So many numbers of processes and flows for each rank, where they are told apart by adding."""
+"""Each rank gets so many ids of processes and flows: an offset keeps those of ranks apart."""
 
 
 _began_s = 0.0

@@ -1,6 +1,6 @@
 """What `nsys.py` runs: what a `range` costs, bare or under the launcher, and what `windows` do.
 
-It writes what it found, as JSON, into the file it is given; a folder beside it keeps a window of a
+It writes what it found, as JSON, into the file it is given; a folder next to it keeps a window of a
 million ranges.
 """
 
@@ -105,5 +105,5 @@ def under_nsys(home: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    told = under_nsys(file.parent) if sys.argv[2] == "windows" else {"range": range_ns()}
-    file.write_text(json.dumps(told), encoding="utf-8")
+    found = under_nsys(file.parent) if sys.argv[2] == "windows" else {"range": range_ns()}
+    file.write_text(json.dumps(found), encoding="utf-8")

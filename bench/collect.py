@@ -1,4 +1,4 @@
-"""What it takes to bring 2 GB home from a node's agent: time and the driver's memory, beside `cp`.
+"""The time and memory that fetching 2 GB from a node's agent takes, compared with `cp`.
 
 The object store is 100 MB; the disk is the same for all. `.envs/test/bin/python bench/collect.py`
 """

@@ -3,7 +3,7 @@
 `.envs/test/bin/python bench/fleet.py [MEMBERS] [threaded]`
 
 Members are actors with a tool that records nothing. A window asks each of them twice, to start and
-to stop; beside it, in turn, the same actors get two empty calls each, made in the same way
+to stop; for comparison, in turn, the same actors get two empty calls each, made in the same way
 (`__ray_call__`). CPU is that of the driver, of Ray's own processes and of the actors together, read
 from /proc. Exports are left out: they are a helper process' work at lowest priority, with or
 without a fleet.
@@ -69,7 +69,7 @@ class Light:
 
 
 def _empty(actor: object) -> None:
-    """Be the call beside which the fleet's own are measured: made in the same way."""
+    """Do nothing: calls of the fleet are compared with this one, made in the same way."""
 
 
 def cpu_s(pids: list[int]) -> float:

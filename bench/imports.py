@@ -1,4 +1,4 @@
-"""What `import rlprof` costs and loads, beside what it stands on.
+"""What `import rlprof` costs and loads, compared with its dependencies.
 
 `.envs/test/bin/python bench/imports.py`
 """

@@ -141,9 +141,9 @@ def main() -> int:
     if not NSYS.exists():
         print("nsys: no .envs/nsys here; `make env-nsys`")
         return 1
-    told = subprocess.run([NSYS, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([NSYS, "--version"], capture_output=True, text=True, check=True).stdout
     load = os.getloadavg()[0]
-    print(f"nsys: {machine()}, {told.split()[-1]}, load {load:.1f}; bench/nsys.py", flush=True)
+    print(f"nsys: {machine()}, {version.split()[-1]}, load {load:.1f}; bench/nsys.py", flush=True)
     with tempfile.TemporaryDirectory() as home:
         show_recording(recorded(Path(home)))
         return 0 if convert(Path(home)) else 1

@@ -1,4 +1,4 @@
-"""What rlprof costs while it is off, beside verl 0.9.1 in the same process.
+"""What rlprof costs while it is off, compared with verl 0.9.1 in the same process.
 
 Run in the environment `peer`: `make bench`, or `.envs/peer/bin/python bench/off.py`.
 """

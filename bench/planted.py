@@ -152,8 +152,8 @@ def _verdict(
     failed = 0
     for cause, seen in firsts.items():
         right = seen[cause]
-        told = ", ".join(f"{name} {times}" for name, times in seen.most_common())
-        line = f"{cause:10} first in {right} of {rounds} ({told})"
+        times_seen = ", ".join(f"{name} {times}" for name, times in seen.most_common())
+        line = f"{cause:10} first in {right} of {rounds} ({times_seen})"
         if bounds[cause]:
             gain, bound = median(steps[cause]) - median(steps["none"]), median(bounds[cause])
             line += f"; bound {bound:.2f} s, gain {gain:.2f} s, ratio {bound / gain:.2f}"

@@ -1,4 +1,4 @@
-"""What a captured window costs beside bare torch.profiler, and how long the next step waits.
+"""What a captured window costs compared with bare torch.profiler, and how long the next step waits.
 
 Both record the same work with the same options, in turn, in one process; bare means start, stop,
 `export_chrome_trace` to a raw file, and freeing the events (130 ms per 300k), which bare otherwise

@@ -59,8 +59,8 @@ def fleet(path: Path, causes: tuple[str, ...], seed: int, *, rare: float = 1.0) 
 
 def count(name: str, cause: str, found: Counter[str]) -> int:
     """Print one row; return how many were right."""
-    told = ", ".join(f"{one} {times}" for one, times in found.most_common())
-    print(f"  {name:<34} {found[cause]:3} of {found.total()} ({told})")
+    seen = ", ".join(f"{one} {times}" for one, times in found.most_common())
+    print(f"  {name:<34} {found[cause]:3} of {found.total()} ({seen})")
     return found[cause]
 
 
@@ -106,11 +106,11 @@ def sizes(folder: Path) -> bool:
     long = make_fleet(folder / "long", ranks=2, trajectories=8, steps=10_000)
     for name, path in (("1,000 ranks, 10 x 8,192", wide), ("10,000 steps of 8", long)):
         command = [sys.executable, "-c", _MEASURED, str(path)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        print(f"  {name}: {float(told[0]):.1f} CPU s, {float(told[1]):.0f} MB")
+        took = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        print(f"  {name}: {float(took[0]):.1f} CPU s, {float(took[1]):.0f} MB")
         if path is wide:
-            holds &= verdict(f"{name}: CPU", float(told[0]), 6, "s")
-            holds &= verdict(f"{name}: memory", float(told[1]), 300, "MB")
+            holds &= verdict(f"{name}: CPU", float(took[0]), 6, "s")
+            holds &= verdict(f"{name}: memory", float(took[1]), 300, "MB")
         page = path / "exports/report.html"
         size = page.stat().st_size / 1e6
         holds &= verdict(f"{name}: page", size, 1 if path is wide else 2, "MB")

@@ -4,7 +4,7 @@
 
 One TokenizerManager on the CPU with four streaming requests in flight; 200 forward steps are
 recorded in turn by bare torch.profiler in the scheduler (its stop and raw JSON), by rlprof in the
-scheduler, by SGLang's own profiler without stacks and shapes, and by rlprof through that one. All
+scheduler, by SGLang's own profiler without stacks and shapes, and by rlprof through it. All
 record operators alone. At the end SGLang's own merge on top of that, and its defaults.
 
 Before it, twenty windows by rlprof in the scheduler, and the scheduler's resident memory after
@@ -108,8 +108,8 @@ def resident(pid: int) -> float:
 
 def remembered(grown: Sequence[float]) -> bool:
     """Print the scheduler's memory; return whether it keeps to its limit."""
-    told = ", ".join(f"{grown[window]:.1f} ({window})" for window in _LOOKED_AT)
-    print(f"  the scheduler's resident memory after so many windows, MB: {told}")
+    grew = ", ".join(f"{grown[window]:.1f} ({window})" for window in _LOOKED_AT)
+    print(f"  the scheduler's resident memory after so many windows, MB: {grew}")
     late = grown[_WARM:]
     print(f"  its slope from the fifth on: {_slope(late) * 1000:.0f} kB a window")
     return verdict("memory more after 20 windows than after 5", late[-1] - late[0], 10, "MB")

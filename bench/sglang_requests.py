@@ -49,7 +49,7 @@ class Frontend:
             states = self.live()
             for token in range(1, tokens + 1):
                 await self.manager._handle_batch_output(outputs(list(states), token, tokens))
-            await asyncio.sleep(0)  # whoever asked comes in a later turn of the loop
+            await asyncio.sleep(0)  # the caller runs in a later turn of the loop
             for state in states.values():
                 taken, state.out_list = state.out_list, []  # as it is done for who asked
                 assert taken[-1]["meta_info"]["completion_tokens"] == tokens

@@ -68,7 +68,7 @@ def spans_s(folder: str) -> float:
 
 
 def main() -> int:
-    """Print each figure beside its limit."""
+    """Print each figure with its limit."""
     os.environ.pop("RLPROF_CONFIG", None)
     with tempfile.TemporaryDirectory() as folder:
         least = min(spans_s(folder) for _ in range(7))

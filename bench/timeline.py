@@ -1,4 +1,4 @@
-"""What merging the traces of N ranks costs and what comes of it, ours beside those of others.
+"""What merging the traces of N ranks costs and yields, with ours and with other tools.
 
 `.envs/test/bin/python bench/timeline.py [4x50|8x128|ranks] [--only ours,sglang]`: 4 ranks of 50 MB;
 `ranks` is what memory ours takes for 8, 64 and 512 ranks of 1 MB. Each way to merge runs in a fresh

@@ -1,11 +1,10 @@
 """What recording a vLLM replica costs: how long generation stands still at stop, and each step.
 
-`.envs/vllm/bin/python bench/vllm_adapter.py [ROUNDS]` (beside a file `vllm.py` nothing here could
-import vLLM)
+`.envs/vllm/bin/python bench/vllm_adapter.py [ROUNDS]`
 
 One AsyncLLM on the CPU with four requests in flight; 200 engine steps are recorded in turn by
 bare torch.profiler in the worker (its stop and raw JSON), by rlprof in the worker, by vLLM's own
-profiler as tuned as it goes, and by rlprof through that one. All record operators alone. At the end
+profiler as tuned as it goes, and by rlprof through it. All record operators alone. At the end
 vLLM's defaults, without and with the stacks that are one of them: the engine is the same, and its
 worker is given other options (its frontend, recorded by default as well, is left out).
 """

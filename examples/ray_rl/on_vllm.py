@@ -13,7 +13,7 @@ from torch import nn
 import tiny_model
 
 ENV = tiny_model.QUIET
-"""What a replica needs in its environment beside what rlprof asks for."""
+"""What a replica needs in its environment besides what rlprof asks for."""
 
 LETTERS = "+-*"
 """The keys as the model writes them."""

@@ -16,7 +16,7 @@ SMALL = {
     "max_num_seqs": 8,
     "kv_cache_memory_bytes": 32 << 20,
 }
-"""Engine arguments beside the model; without the last one the cache takes a share of all memory."""
+"""Engine arguments besides the model; without the last, the cache takes a share of all memory."""
 
 QUIET = {
     "HF_HUB_OFFLINE": "1",

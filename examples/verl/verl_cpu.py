@@ -1,7 +1,8 @@
 """verl on a CPU, by verl's own registry of platforms: for tests and the demo only.
 
-`VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu` loads it in every process of verl. Ray is
-told of two GPUs that do not exist (`ray_kwargs.ray_init.num_gpus`): verl places workers by them.
+`VERL_USE_EXTERNAL_MODULES=verl_cpu VERL_PLATFORM=cpu` loads it in every process of verl. The
+example gives Ray two GPUs that do not exist (`ray_kwargs.ray_init.num_gpus`): verl places workers
+by them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class MiniOptions:
     """Options of `mini`."""
 
     batches: bool = True
-    """Show the size of each batch as a counter beside the iterations."""
+    """Show the size of each batch as a counter next to the iterations."""
 
 
 @attrs.define(eq=False)  # identity: plugins are compared

@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = (isinstance(exc, ConfigError) and exc.page) or page(command)
         print(f"rlprof: {what}\n{where}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:  # whoever started children has ended them on the way here
+    except KeyboardInterrupt:  # the commands have ended their children by now
         print("rlprof: interrupted", file=sys.stderr)
         return 130
     return code

@@ -64,7 +64,7 @@ class Demands:
         self._queue: list[tuple[Demand, int]] = []
         """The others, oldest first, and how many steps each still needs."""
         self._unbegun: dict[str, Demand] = {}
-        """Demands without a step: whoever takes one out, begins, refuses or cancels it."""
+        """Demands without a step: code that takes one out begins, refuses or cancels it."""
         self._cancelled: set[str] = set()
         self._is_closed = False
 

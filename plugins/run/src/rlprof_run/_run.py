@@ -245,7 +245,7 @@ class Run:
                         yield span
 
     def counters(self, problems: list[str] | None = None, *, name: str = "") -> Iterator[Sample]:
-        """Read all counters, process by process; with *name*, only samples that may hold that one.
+        """Read all counters, process by process; with *name*, only samples with that counter.
 
         Those of the roles, time, steps or windows of a selection. *problems* gets unreadable files.
         """

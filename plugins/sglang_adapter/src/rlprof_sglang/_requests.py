@@ -2,7 +2,7 @@
 
 The frontend keeps a state of each request until the request ends. Its last answer says what the
 scheduler did with the request. We watch for the frontend to drop the state, and read that answer.
-Whoever asked takes it in a later turn of the engine's loop.
+Its caller takes the answer in a later turn of the engine's loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A trace file as its head, batches of whole events, and its tail; nothing more is in memory.
 
-What comes out of a batch is strict JSON in UTF-8, whatever the file was: one bad event does not
-lose the others, a file that was cut gives what came before the cut. Separate because whoever
-rewrites events (`_inplace.py`, `_events.py`) can then trust every byte of them.
+A batch yields strict JSON in UTF-8 from any file: one bad event does not lose the others, and a
+file that was cut gives all that came before the cut. So the modules that rewrite events
+(`_inplace.py`, `_events.py`) can trust every byte.
 """
 
 from __future__ import annotations

@@ -126,15 +126,15 @@ def _listed(said: Any) -> list[str]:
 
 def checked(found: Translation, source: str = "verl") -> Checked:
     """Check *found* and the plugins it names; raise ConfigError with every fault."""
-    told = list(found.faults)
+    faults = list(found.faults)
     try:
         config, uses = check_config(found.config)
-        told += _unborn(uses)
+        faults += _unborn(uses)
     except ConfigError as exc:
         parts = [fault.removeprefix("config: ").partition(": ") for fault in exc.faults]
-        told += [f"{found.verl_key(path)}: {words}" for path, _, words in parts]
-    if told:
-        raise ConfigError([f"{source}: {one}" for one in told], source)
+        faults += [f"{found.verl_key(path)}: {words}" for path, _, words in parts]
+    if faults:
+        raise ConfigError([f"{source}: {one}" for one in faults], source)
     return config, uses
 
 

@@ -93,10 +93,10 @@ def _in_phases(step: Step, *, leads_fleet: bool) -> Iterator[Help]:
         sync -= sum(phase.seconds for phase in step.phases if WAITING.search(phase.name))
     yield Help("sync", min(sync, seconds), "weights are sent while other work runs")
     if generated and not is_apart:
-        beside = seconds - max(generated + sync, seconds - generated - sync)
+        saved = seconds - max(generated + sync, seconds - generated - sync)
         yield Help(
             "one-step off-policy",
-            max(0.0, beside),
+            max(0.0, saved),
             "the next rollout runs during training, on its own devices",
         )
 
