@@ -1,4 +1,4 @@
-"""Tools of authors who have misread the contract; each is wrong in one way."""
+"""Tools whose authors have misread the contract; each is wrong in one way."""
 
 import os
 
@@ -29,13 +29,13 @@ Unwritten = _returning("Unwritten", lambda: [_artifact("nope.txt")])
 Outside = _returning("Outside", lambda: [_artifact("../there.txt")])
 Kind = _returning("Kind", lambda: [_artifact(kind="tracee")])
 Signs = _returning("Signs", lambda: [_artifact(note=str(os.getpid()))])
-"""Says which process exports."""
+"""Names the process that exports in its note."""
 NamesCommand = _returning("NamesCommand", lambda: [_artifact(command="look {run}/step")])
-"""Says what looks at its file."""
+"""Names the command that shows its file."""
 
 
 class Copies(Fake):
-    """Call whole whatever lies in the raw folder: a text, and a trace."""
+    """Export a text file and the raw file `trace`, and report both as whole."""
 
     @hookimpl
     def export(self, folder, out):
@@ -54,7 +54,7 @@ class StartsFive(Fake):
 
 
 class RunsAnywhereLater(Fake):
-    """Say so once it is configured."""
+    """Return an invalid place from configure, in the process only."""
 
     @hookimpl
     def configure(self, place):

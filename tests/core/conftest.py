@@ -1,4 +1,4 @@
-"""The command, called as a shell calls it."""
+"""The `rlprof` command as a shell runs it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from rlprof_cli import main
 
 @pytest.fixture(name="shell")
 def _shell(capsys):
-    """Return a function that runs `rlprof`, and returns its exit code, stdout and stderr."""
+    """Return a function that runs `rlprof` and returns its exit code, stdout and stderr."""
 
     def run(*argv):
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Makes distributions as pip leaves them: a module beside a `*.dist-info` folder."""
+"""Makes distributions as pip installs them: a module next to a `*.dist-info` folder."""
 
 import sys
 from importlib import metadata
@@ -17,25 +17,22 @@ GOOD = """
         def start(self, folder):
             return None
 """
-"""A module with a tool that is right."""
+"""A module with a valid tool."""
 
 
 def install(monkeypatch, site, name, module, offers, **more):
-    """Install distribution *name* into *site*, for this test; return its module's name.
-
-    *offers* is the text of its `entry_points.txt`, where `{module}` stands for the module.
-    """
+    """Install distribution *name* into *site* for this test; return the name of its module."""
     package = name.replace("-", "_")
     (site / f"{package}.py").write_text(dedent(module))
     offer(site, name, dedent(offers).replace("{module}", package), **more)
-    monkeypatch.setitem(sys.modules, package, ModuleType(package))  # so that it is taken back
+    monkeypatch.setitem(sys.modules, package, ModuleType(package))  # so that it is undone
     del sys.modules[package]
     monkeypatch.syspath_prepend(str(site))
     return package
 
 
 def offer(site, name, offers, *, version="1.0", requires=()):
-    """Write what pip would leave of distribution *name* in *site*, but for its modules."""
+    """Write the metadata that pip leaves for distribution *name* in *site*."""
     info = site / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     head = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]

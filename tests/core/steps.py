@@ -1,4 +1,4 @@
-"""Steps of a training loop whose phases hold nothing."""
+"""Steps of a training loop with empty phases."""
 
 import os
 import sys
@@ -14,24 +14,24 @@ engines.register()
 config = {"run_dir": sys.argv[1], "scratch_dir": sys.argv[2], "tool": "fake",
           "steps": {"every": 1}, "roles": {"actor": {}}}
 """
-"""How a program of a process of its own begins."""
+"""The first lines of a program that runs in its own process."""
 
 
 def command(program, runs, scratch):
-    """Return how *program* is run in a process of its own, for `subprocess`."""
+    """Return the arguments for `subprocess` that run *program* in its own process."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = [sys.executable, "-c", BEGIN + program, str(runs), str(scratch)]
     return {"args": argv, "env": env}
 
 
 def through(context):
-    """Enter a context, and leave it at once."""
+    """Enter a context and leave it at once."""
     with context:
         pass
 
 
 def train(prof, steps=(1,), *phases):
-    """Take *steps*, each with these *phases* (`rollout`) one after the other; return the steps."""
+    """Run *steps*, each with these *phases* (`rollout`) in order; return one step per phase."""
     done = []
     for step in prof.steps(steps):
         for name in phases or ("rollout",):

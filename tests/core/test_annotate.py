@@ -1,4 +1,4 @@
-"""Annotated functions stay what they were and become phases or spans while a session is open."""
+"""Annotated functions behave as before and become phases or spans in an open session."""
 
 import asyncio
 import inspect
@@ -56,7 +56,7 @@ def spans(prof):
 
 
 def test_an_annotated_function_is_called_as_before():
-    """Its signature, name, doc, kind and arguments, and the error of a wrong call are its own."""
+    """An annotated function keeps its signature, name, docstring, kind and call errors."""
     assert str(inspect.signature(plain)) == "(a, /, b, c=3, *rest, d, e=5, **more)"
     assert (plain.__name__, plain.__doc__) == ("plain", "Doc.")
     assert plain(1, 2, 30, 31, d=4, e=50, f=6) == (1, 2, 30, (31,), 4, 50, {"f": 6})
@@ -70,7 +70,7 @@ def test_an_annotated_function_is_called_as_before():
 @pytest.mark.slow
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_are_the_same_on_and_off(config, is_on):
-    """Functions, methods, coroutines and generators give what they gave, with a session or not."""
+    """Annotated functions, methods, coroutines and generators return the same on and off."""
     worker = Worker()
     prof = rlprof.open(config() if is_on else None)
 
@@ -89,8 +89,8 @@ def test_results_are_the_same_on_and_off(config, is_on):
 
 
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
-def test_an_async_generator_takes_what_is_sent_and_thrown(config, is_on):
-    """asend, athrow and aclose reach the generator inside, as without the decorator."""
+def test_an_annotated_async_generator_gets_asend_athrow_and_aclose(config, is_on):
+    """An annotated async generator receives asend, athrow and aclose."""
     events = []
 
     @rlprof.annotate("echo", span=True)
@@ -120,7 +120,7 @@ def test_an_async_generator_takes_what_is_sent_and_thrown(config, is_on):
 
 @pytest.mark.slow
 def test_a_function_pickled_by_value_finds_the_session(config):
-    """Ray pickles what a script defines by value; no session of this process goes along."""
+    """An annotated function that was pickled by value carries no session and uses the open one."""
 
     def local(x):
         return x

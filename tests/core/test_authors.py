@@ -1,4 +1,4 @@
-"""What authors of plugins get wrong is told to them in words of ours, at run time too."""
+"""Mistakes of plugin authors are reported in plain words, at run time too."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ TRACE = b'{"rlprof": {}, "traceEvents": []}\n'
 
 
 def exported(folder, name, raw):
-    """Export a capture of the tool *name* that left the files *raw*; return the outcome."""
+    """Export a capture of tool *name* that left the files *raw*; return the outcome."""
     capture = rlprof.Capture(
         "run", rlprof.Target("actor"), rlprof.Window(1, 2), "odd", "host", 1,
         plugin=f"tests.core.authors:{name}",
@@ -38,8 +38,8 @@ def exported(folder, name, raw):
     ("Outside", "artifact '../there.txt' lies outside its folder"),
     ("Kind", "artifact 'there.txt': kind must be trace or files, got 'tracee'"),
 )
-def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
-    """The outcome of the export names the mistake; the raw data are kept."""
+def test_an_invalid_result_of_export_is_an_error(tmp_path, name, says):
+    """An export that returns something invalid fails with that mistake; the raw data are kept."""
     outcome = exported(tmp_path, name, {"raw.txt": b"1"})
 
     assert outcome["error"].startswith(f"PluginError: {says}")
@@ -56,7 +56,7 @@ def test_what_export_returns_wrongly_is_said(tmp_path, name, says):
     (gzip.compress(TRACE), ""),
 )
 def test_a_damaged_trace_is_never_called_whole(tmp_path, trace, says):
-    """The export failed, other artifacts are kept, and so are the raw data."""
+    """A damaged trace fails its export; other artifacts and the raw data are kept."""
     outcome = exported(tmp_path, "Copies", {"trace": trace})
 
     assert [one["path"] for one in outcome["artifacts"]] == (
@@ -68,8 +68,8 @@ def test_a_damaged_trace_is_never_called_whole(tmp_path, trace, says):
 
 # failures.md: start-returned
 @pytest.mark.slow
-def test_what_start_returns_wrongly_is_said(config, caplog):
-    """What was recorded is exported all the same; the capture says what is wrong with its tool."""
+def test_an_invalid_result_of_start_makes_a_partial_capture(config, caplog):
+    """A capture whose start returns something invalid is exported as partial and notes why."""
     rlprof.register("tool", "fake", authors.StartsFive)
     says = "start must return a rlprof.Recording or nothing, got 5"
 
@@ -83,8 +83,8 @@ def test_what_start_returns_wrongly_is_said(config, caplog):
 
 
 # failures.md: start-returned
-def test_a_place_that_is_none_is_refused_once_it_is_said(config, shell):
-    """A property answers after configure; the tool is not used, and the run says why."""
+def test_an_invalid_place_from_configure_fails_the_tool(config, shell):
+    """A tool whose configure returns an invalid place is not used, and `rlprof ls` reports why."""
     rlprof.register("tool", "fake", authors.RunsAnywhereLater)
 
     prof = record(config())

@@ -44,7 +44,7 @@ def lines(text: str) -> str:
 
 
 def test_every_command_explains_itself(shell):
-    """The help of a command names its arguments and says what it does, in 100 columns."""
+    """The help of each command shows its usage and an explanation in at most 100 columns."""
     for command in COMMANDS:
         name = command.__name__.rpartition(".")[2]
         code, out, err = shell(name, "--help")
@@ -67,8 +67,8 @@ def test_every_command_explains_itself(shell):
     (["ls", "--step"], "rlprof ls: error: unrecognized arguments: --step\n"),
     (["--nope"], "rlprof: error: unrecognized arguments: --nope"),
 )  # fmt: skip
-def test_wrong_usage_is_2(shell, argv, message):
-    """Wrong usage prints the usage of that command, what was wrong, and the page, on stderr."""
+def test_wrong_usage_exits_with_2(shell, argv, message):
+    """Wrong usage prints the command's usage, the error and the help command on stderr."""
     code, out, err = shell(*argv)
 
     assert (code, out) == (2, "")
@@ -79,8 +79,8 @@ def test_wrong_usage_is_2(shell, argv, message):
     assert err.endswith(f"{named} --help {lists}\n")
 
 
-def test_a_command_of_another_distribution_names_it(shell, monkeypatch):
-    """Where that is not installed, with what to install."""
+def test_a_command_that_is_not_installed_names_its_distribution(shell, monkeypatch):
+    """A known command whose distribution is missing prints how to install it."""
     monkeypatch.setattr("rlprof_cli.add_offered", lambda *_: None)
 
     what = f"no command 'view' is installed; {how_to_install('rlprof-timeline')}"
@@ -93,8 +93,8 @@ def test_a_command_of_another_distribution_names_it(shell, monkeypatch):
     ("prof.close()", ["has ended.", "rlprof export --to report "]),
     ("os.kill(os.getpid(), 9)", ["died.", "rlprof ls latest "]),
 )
-def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
-    """The name alone shows the latest run, its state, and the commands for that; or the first."""
+def test_rlprof_alone_shows_the_latest_run(shell, tmp_path, monkeypatch, ending, told):
+    """`rlprof` alone shows how to record a first run, then the latest run and the next command."""
     monkeypatch.chdir(tmp_path)
     code, out, err = shell()
     assert (code, err) == (0, "")
@@ -114,8 +114,8 @@ def test_alone_it_says_what_to_do_with_the_latest_run(shell, tmp_path, monkeypat
     assert [words for words in told if words not in out] == []
 
 
-def test_states_have_colours_on_a_terminal_alone(monkeypatch):
-    """Piped tables hold no codes, nor do those of a terminal where NO_COLOR is set."""
+def test_states_have_colours_only_on_a_terminal(monkeypatch):
+    """Tables have colour codes on a terminal only, and not where NO_COLOR is set."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     piped = table(("RUN", "STATE"), [("a", "died")])
@@ -128,7 +128,7 @@ def test_states_have_colours_on_a_terminal_alone(monkeypatch):
 
 
 def test_a_shell_completes_every_command(shell):
-    """The script names our commands and those that other distributions offer."""
+    """The completion scripts name our commands and those of other distributions."""
     for language in ("bash", "zsh", "fish"):
         code, out, err = shell("completion", language)
 
@@ -149,13 +149,13 @@ def test_verbose_shows_where_an_error_was_raised(shell, tmp_path):
 
 
 def test_the_version_is_that_of_the_distribution(shell):
-    """What a bug report begins with."""
+    """`rlprof --version` prints the version of rlprof-core."""
     assert shell("--version") == (0, f"rlprof {CORE}\n", "")
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error():
-    """`rlprof plugins | head -1` ends quietly."""
+def test_a_closed_pipe_is_no_error():
+    """A command ends quietly with 0 when the reader of its output has gone (`| head -1`)."""
     reader, writer = os.pipe()
     os.close(reader)
 
@@ -168,8 +168,8 @@ def test_a_reader_that_goes_away_is_no_error():
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_cannot_be_written_or_read_is_one_line(shell, tmp_path, monkeypatch):
-    """On stderr: the file first, why, and what to do; somebody else's run is exported elsewhere."""
+def test_an_unreadable_or_unwritable_path_is_one_line(shell, tmp_path, monkeypatch):
+    """A path that cannot be read or written is one line on stderr; --out avoids the run folder."""
     run_folder = Folder(tmp_path / "run").path
     access, exports, below = os.access, run_folder / "exports", tmp_path / "file" / "below"
     (tmp_path / "file").write_text("")
@@ -195,8 +195,8 @@ def test_what_cannot_be_written_or_read_is_one_line(shell, tmp_path, monkeypatch
     assert code == 0
 
 
-def test_check_says_what_processes_must_be_born_with(shell, file):
-    """Whoever writes a launcher is told what to put there."""
+def test_check_lists_what_a_launcher_must_set(shell, file):
+    """`check` lists the command prefix, variables and engine arguments that a launcher must set."""
 
     class Needy:
         @hookimpl
@@ -220,7 +220,7 @@ def test_check_says_what_processes_must_be_born_with(shell, file):
 
 
 def careful(found):
-    """Make a tool that says beforehand what *found* returns for its options."""
+    """Make a tool whose advise hook returns *found* of its options."""
 
     class Careful:
         @hookimpl
@@ -247,8 +247,8 @@ CAUTIONS = [
 ]
 
 
-def test_plugins_say_beforehand_what_one_should_know(shell, file):
-    """By `check` and `plan`: a line each, once for all roles; one that raises is no fault."""
+def test_check_and_plan_print_the_cautions_of_plugins(shell, file):
+    """`check` and `plan` print each caution once; an advise hook that raises is one, too."""
     for name, cls in CAUTIOUS.items():
         plugins.register("tool", name, cls)
     file.write_text("{tool: [careful, once, vain], steps: [1], roles: {actor: {}, critic: {}}}")
@@ -262,8 +262,8 @@ def test_plugins_say_beforehand_what_one_should_know(shell, file):
     assert "caution" not in shell("plan", file, "--steps", "1-1", "--no-estimate")[1]
 
 
-def test_check_of_one_role_needs_its_plugins_only(shell, file):
-    """As a process of that role would check; a role that is not there is said to be so."""
+def test_check_of_one_role_needs_only_its_plugins(shell, file):
+    """`check --role` needs the plugins of that role only and notes a role the config lacks."""
     file.write_text("steps: [2]\nroles: {actor: {tool: torch}, rollout: {tool: missing}}")
 
     code, out, err = shell("check", file, "--role", "actor", "--role", "critic")
@@ -285,7 +285,7 @@ def test_check_of_one_role_needs_its_plugins_only(shell, file):
     ("true", "4-999", ["999"]),
 )
 def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
-    """Continuous mode: a window a step, or one a stretch; those of the config, or in the range."""
+    """In continuous mode, `plan` shows one window per step or joined stretch in the range."""
     words = f"mode: continuous, join_steps: {join}, steps: [3-5, 999], roles: {{a: {{}}}}"
     file.write_text(f"{{tool: torch, {words}}}")
 
@@ -304,8 +304,8 @@ def test_plan_shows_windows_of_steps(shell, file, join, steps, windows):
     ("tool: torch\nsteps: [7]\nroles: {a: {}, r: {engine: mini}}",
      "step_000007/<phase>/<role>_<rank>_of_<world>/ or <role>_replica_<n>/"),
 )  # fmt: skip
-def test_plan_names_the_folders_as_they_will_be(shell, file, config, folders):
-    """The first step as its folder is called; ranks and replicas where there are such."""
+def test_plan_names_the_folders_of_the_captures(shell, file, config, folders):
+    """`plan` names the folder of the first step, with the ranks and replicas of the roles."""
     file.write_text(config)
 
     code, out, _ = shell("plan", file, "--no-estimate")
@@ -314,8 +314,8 @@ def test_plan_names_the_folders_as_they_will_be(shell, file, config, folders):
     assert f"written to outputs/profile/<run id>/{folders}" == out.splitlines()[-1]
 
 
-def test_who_has_spans_only_has_no_window(shell, file):
-    """A role without tools is not a fault of a check, and has no line in a plan."""
+def test_a_role_without_tools_has_no_window(shell, file):
+    """A role without tools is shown as `spans only` by `check` and has no line in `plan`."""
     roles = "{actor: {phases: [update]}, agent: {tool: []}}"
     file.write_text(f"tool: torch\nsteps: [1]\nroles: {roles}")
 
@@ -328,8 +328,8 @@ def test_who_has_spans_only_has_no_window(shell, file):
     assert "agent" not in out
 
 
-def test_plan_of_nothing(shell, file):
-    """No step in the range, or off: said in a line, and 0."""
+def test_plan_without_any_window(shell, file):
+    """`plan` reports a range without windows, or a config that is off, and exits with 0."""
     said = "mode discrete, steps 2-3; looking at 5-9\n\nnothing is recorded in these steps\n"
     assert shell("plan", file, "--steps", "5-9") == (0, said, "")
     file.write_text(dedent(CONFIG) + "enabled: false\n")
@@ -337,8 +337,8 @@ def test_plan_of_nothing(shell, file):
     assert (0, f"{file}: fine, and off (enabled: false)\n", "") == shell("check", file)
 
 
-def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monkeypatch, tmp_path):
-    """A broken one is a NO in its line and told below; a terminal's width wraps the table; 1."""
+def test_plugins_marks_broken_plugins_and_names_missing_ones(shell, monkeypatch, tmp_path):
+    """`plugins` marks a broken plugin, names missing ones and wraps at the terminal's width."""
     monkeypatch.setitem(KNOWN, ("tool", "later"), "rlprof-later")
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"),
             requires=["rlprof>=9"])  # fmt: skip
@@ -358,8 +358,8 @@ def test_plugins_marks_what_does_not_fit_and_names_what_is_not_here(shell, monke
     assert max(map(len, shell("plugins")[1].split("\n\n")[1].splitlines())) in range(75, 81)
 
 
-def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
-    """One damaged run hides no other, in a table and as JSON; by itself it says what is wrong."""
+def test_ls_of_runs_lists_damaged_and_empty_runs(shell, tmp_path):
+    """`ls` lists damaged and empty runs next to others; `ls` of the damaged one is an error."""
     config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
     with rlprof.open(config, role="actor") as prof:
         prof.step(1)
@@ -388,7 +388,7 @@ def test_ls_of_runs_shows_what_it_can(shell, tmp_path):
 
 
 def test_ls_names_the_process_that_died_first(shell, tmp_path):
-    """Dead processes come in the order of their last clocks, with the times of these."""
+    """`ls` sorts dead processes by their last clock reading and shows that time."""
     folder, dead = Folder(tmp_path / "a-run"), attrs.evolve(Here.now(), pid=2**22 + 1)
     for rank, seconds in enumerate((30, 10, 20)):
         own, clock = beginning(Target("actor", rank, 3), dead)
@@ -400,7 +400,7 @@ def test_ls_names_the_process_that_died_first(shell, tmp_path):
 
 
 def test_commands_print_json(shell, tmp_path):
-    """What the tables and lists say, for scripts; faults are values, too."""
+    """`--json` prints the check, the plan, the plugins and the faults of a config as values."""
     config = tmp_path / "a.yaml"
     config.write_text("{tool: none, steps: [2], roles: {actor: {tool: fake}}}")
     tools.register()
@@ -425,8 +425,8 @@ def test_commands_print_json(shell, tmp_path):
 
 
 @pytest.mark.slow
-def test_ls_says_what_to_type(shell, config, tmp_path):
-    """What looks at a tool's files is told once, with the run folder in its place."""
+def test_ls_prints_the_command_of_an_artifact_once(shell, config, tmp_path):
+    """`ls` prints the command that shows a tool's files once, with the quoted run folder."""
     plugins.register("tool", "named", authors.NamesCommand)
     prof = record(config(run_dir=str(tmp_path / "a run"), tool="named"), range(2))
 

@@ -19,7 +19,7 @@ ACTOR: dict[str, Any] = {"tool": "torch", "roles": {"actor": {}}}
 
 
 def faults_of(config: Any, *, check: bool = False) -> list[str]:
-    """Return the faults of *config*, without the word all of them begin with."""
+    """Return the faults of *config* without the prefix that all of them share."""
     with pytest.raises(ConfigError) as error:
         (check_config if check else load_config)(config)
     count, lines = len(error.value.faults), str(error.value).splitlines()
@@ -27,8 +27,8 @@ def faults_of(config: Any, *, check: bool = False) -> list[str]:
     return [line.strip().removeprefix("config: ") for line in lines[-count:]]
 
 
-def test_what_is_written_is_read_as_values():
-    """One tool or several, all ranks or some, a rule of steps, bytes with a unit or without."""
+def test_a_config_is_read_into_values():
+    """A config takes one tool or several, rank lists, step rules, and sizes as text or numbers."""
     config = load_config({
         "tool": ["torch", "nsys"], "steps": {"every": 100, "first": 2}, "scratch_dir": "none",
         "roles": {
@@ -56,7 +56,7 @@ INSTALLED = "installed: counter, npu, nsys, rival, sampler, torch, torch_memory"
 
 
 def test_all_faults_come_at_once():
-    """One run of the checker is enough; nothing is coerced, and each fault is where it is."""
+    """One check reports all faults of a config, each with its key, and coerces no value."""
     faults = faults_of({
         "stpes": [2],
         "run_dir": "$HOME/runs",
@@ -114,7 +114,7 @@ def test_all_faults_come_at_once():
     ({"roles": ["ref"]}, "roles: expected keys and values, got ['ref']; write {ref: {}}"),
 )  # fmt: skip
 def test_values_are_checked_against_each_other(changes, fault):
-    """What is right by itself and wrong together is a fault that says how to resolve it."""
+    """Values that contradict each other are one fault, which names a way to resolve it."""
     assert faults_of({**ACTOR, **changes}) == [fault]
 
 
@@ -125,13 +125,13 @@ def test_values_are_checked_against_each_other(changes, fault):
     {"join_steps": True, "mode": "continuous"},
     {"tools": {"nsys": {}}},
 )
-def test_what_goes_together_is_no_fault(changes):
-    """Off without a role, an engine without a tool, joined steps, options for another day."""
+def test_values_that_go_together_are_no_fault(changes):
+    """Off without roles, an engine without tools, joined steps and unused options are valid."""
     assert load_config({**ACTOR, **changes})
 
 
-def test_a_roles_name_is_a_plain_word():
-    """Roles become folders and files on every host; no list of them is built in."""
+def test_the_name_of_a_role_is_a_plain_word():
+    """A role's name that cannot name a file is a fault, which prints it on one line."""
     wrong = ["2nd", "../x", "a" * 64, "a\n"]
 
     assert "ref-policy_2" in load_config({"tool": "t", "roles": {"ref-policy_2": {}}}).roles
@@ -143,7 +143,7 @@ def test_a_roles_name_is_a_plain_word():
 
 @pytest.mark.parametrize("word", sorted(Config.ELSEWHERE))
 def test_verls_words_are_translated(word):
-    """A word of verl's profiler is a fault that says what to write, for the run and in a role."""
+    """A key of verl's profiler config is a fault that names our key, for the run and in a role."""
     told = f"{word}: unknown key; write {Config.ELSEWHERE[word]}"
 
     assert faults_of({**ACTOR, word: 1}) == [told]
@@ -210,8 +210,8 @@ def _hand():
     plugins.register("engine", "engine", Motor)
 
 
-def test_options_of_a_role_go_over_those_of_the_run():
-    """A tool's options are the run's, key by key replaced by the role's, as the plugin's class."""
+def test_options_of_a_role_override_those_of_the_run():
+    """A role's options replace the run's key by key and become the plugin's Options class."""
     config = {
         "tool": "sampler",
         "tools": {"sampler": {"hz": 10, "depth": {"levels": 3, "shape": "deep"}}},
@@ -229,7 +229,7 @@ def test_options_of_a_role_go_over_those_of_the_run():
 
 
 def test_each_fault_has_its_line(tmp_path):
-    """The faults of a YAML file come in its order, each with the line of its key."""
+    """The faults of a YAML file are in file order, each with the line of its key."""
     file = tmp_path / "p.yaml"
     text = """\
         tool: [sampler, missing]
@@ -271,8 +271,8 @@ def test_each_fault_has_its_line(tmp_path):
     ({"out": "boom"}, ": configure raised KeyError: 'boom'"),
     ({"out": "odd"}, ": configure returned {'env': {}}, not a Launch or nothing, at launch"),
 )
-def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, fault):
-    """Before the run a plugin may refuse, break or answer nonsense; its path names it."""
+def test_an_error_of_configure_at_launch_is_a_fault_of_the_options(options, fault):
+    """An error or invalid result of configure at launch is a fault at the path of the options."""
     general = {**ACTOR, "tool": "sampler", "tools": {"sampler": options}}
     special = {"tool": "sampler", "roles": {"actor": {"options": {"sampler": options}}}}
 
@@ -281,7 +281,7 @@ def test_what_a_plugin_refuses_at_launch_is_a_fault_of_its_options(options, faul
 
 
 def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
-    """A value that a plugin needs and nobody gives is a fault, and so is a key of another type."""
+    """A required option that is missing is a fault, and so is a key that is not text."""
     monkeypatch.setattr(Bare, "Options", StrictOptions, raising=False)
 
     def told(options):
@@ -296,7 +296,7 @@ def test_an_option_may_be_required_and_a_key_is_text(monkeypatch):
 
 
 def test_tools_that_cannot_share_a_process_are_refused(monkeypatch):
-    """Two of a role with an equal claim, whatever else is wrong; two that set one variable."""
+    """Two tools of a role with one claim, or two values for one variable, are a fault."""
     roles = {"a": {"tool": "sampler"}, "b": {"tool": "rival"}}
     assert set(check_config({"roles": roles})[1]) == set(roles)
     config = {**ACTOR, "tool": ["sampler", "counter", "rival"], "tools": {"rival": {"x": 1}}}
@@ -313,8 +313,8 @@ def test_tools_that_cannot_share_a_process_are_refused(monkeypatch):
     ]
 
 
-def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
-    """The run's tool is one mistake, a role's own is that role's."""
+def test_an_unknown_tool_of_the_run_is_one_fault():
+    """An unknown tool of the run is one fault for all roles; a role's own is that role's."""
     roles = {"a": {}, "b": {}, "c": {"tool": "smapler"}}
     message = f"tool 'smapler' is not installed; did you mean 'sampler'? ({INSTALLED})"
 
@@ -329,8 +329,8 @@ def test_an_unknown_tool_is_told_once_however_many_roles_use_it():
     ("engines", "sampler", "is no engine; put it under tools"),
     ("tools", "counter", None),
 )
-def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, fault):
-    """And the other way round; those of a plugin not in use just now may stay where they belong."""
+def test_options_under_the_wrong_kind_of_plugin_are_a_fault(place, name, fault):
+    """Engine options under `tools`, or the reverse, are a fault; those of unused tools are not."""
     roles = {"rollout": {"tool": "sampler", "engine": "engine"}}
     given = {"roles": roles, "strict": 1, place: {name: {"way": "worker"}}}
 
@@ -341,7 +341,7 @@ def test_options_of_an_engine_among_the_tools_are_told_where_to_go(place, name, 
 
 
 def test_launches_are_merged():
-    """One process is born with what all its tools need; the prefixes stand one after another."""
+    """The launches of several tools merge; their command prefixes follow one another."""
     launches = {
         "a": Launch(env={"A": "1"}, argv_prefix=("a",), engine_args={"x": 1}),
         "b": Launch(env={"A": "1", "B": "2"}, argv_prefix=("b", "-v"), runtime_env={"r": [1]}),
@@ -356,8 +356,8 @@ def test_launches_are_merged():
     assert Launch() == merge_launches({})
 
 
-def test_a_url_needs_the_distribution_that_copies_there(monkeypatch):
-    """The fault is that of `run_dir`, and names what to install."""
+def test_a_url_as_run_dir_needs_rlprof_bucket(monkeypatch):
+    """A URL as `run_dir` is a fault that names rlprof-bucket where it is not installed."""
     monkeypatch.setattr(plugins, "entries", lambda _: [])
 
     (fault,) = faults_of({"run_dir": "s3://bucket/runs", "tool": "none"}, check=True)

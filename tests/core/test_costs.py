@@ -1,4 +1,4 @@
-"""What a window costs: estimated by `rlprof plan`, or read of an earlier run, and lessened."""
+"""The cost of a window: estimated by `rlprof plan` or read from an earlier run, and reduced."""
 
 import time
 
@@ -30,8 +30,8 @@ def levels(prof):
 
 
 @pytest.mark.slow
-def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
-    """Its sample runs bare and recorded; the second time the figures are there."""
+def test_a_tool_is_measured_once_in_its_own_process(use, monkeypatch):
+    """A tool's sample runs in another process; the second call reads the stored figures."""
     found = _calibration.measured(use)
     monkeypatch.setattr(_calibration, "begin", lambda _: 1 / 0)
 
@@ -47,8 +47,8 @@ def test_a_tool_is_measured_in_a_process_of_its_own_and_once(use, monkeypatch):
     ("start", "RuntimeError: start went wrong"),
     ("export", "it is measured without a device, and refuses that: export says no"),
 )
-def test_a_tool_that_cannot_be_measured_says_why(use, hook, why):
-    """What went wrong, or was refused, in the other process is told, and tried again next time."""
+def test_a_failed_measurement_returns_the_reason(use, hook, why):
+    """A measurement that fails returns the reason and stores nothing, so that it is tried again."""
     broken = attrs.evolve(use, asked={"raises_in": hook})
 
     assert _calibration.measured(broken) == why
@@ -56,7 +56,7 @@ def test_a_tool_that_cannot_be_measured_says_why(use, hook, why):
 
 
 def test_plan_refuses_what_check_refuses(tmp_path, capsys):
-    """With the same words, before any window; the windows alone need no plugin."""
+    """`plan` refuses an unknown tool in the words of `check`; --no-estimate needs no plugin."""
     file = tmp_path / "p.yaml"
     file.write_text("{tool: nowhere, steps: [1], roles: {actor: {}}}")
 
@@ -67,8 +67,8 @@ def test_plan_refuses_what_check_refuses(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
-    """Rather less than nothing: the tool is asked for lighter options, and it is said."""
+def test_a_window_larger_than_the_bytes_left_makes_the_next_one_lighter(config):
+    """A window larger than the bytes left makes the next one use lighter options and note it."""
     given = config(tool="costly", tools={"costly": {"level": 2}}, limits={"bytes": 80})
 
     with rlprof.open(given) as prof:
@@ -85,8 +85,8 @@ def test_a_window_too_large_for_what_is_left_makes_the_next_one_lighter(config):
 
 
 @pytest.mark.slow
-def test_a_stop_that_was_nearly_too_slow_makes_the_next_one_lighter(config):
-    """Half of stop_timeout_s is a warning, before the whole of it switches the tool off."""
+def test_a_slow_stop_makes_the_next_window_lighter(config):
+    """A stop that took over half of stop_timeout_s makes the next window use lighter options."""
     given = config(tool="costly", tools={"costly": {"level": 1}})
 
     with rlprof.open(given) as prof:
@@ -103,7 +103,7 @@ PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
 
 @pytest.fixture(name="plan")
 def _plan(calls, monkeypatch, tmp_path, shell):
-    """Return a function that plans a config and returns what it says of costs, and stderr."""
+    """Return a function that plans a config and returns the costs it prints, and stderr."""
     cost = Calibration(slowdown=2.0, bytes_per_s=3e6, stop_per_s=5.0)
     monkeypatch.setattr(_calibration, "known", lambda _: cost)
     file = tmp_path / "p.yaml"
@@ -132,8 +132,8 @@ def _earlier(config):
     return prof.run_dir
 
 
-def test_a_length_that_was_given_is_named(plan):
-    """The bound is for that length, else for one second; how to learn more is named."""
+def test_an_estimate_names_the_length_of_its_window(plan):
+    """`plan` estimates for one second or for --window-s and names the options that tell it more."""
     usual, _ = plan()
     said, _ = plan("--window-s", "0.1")
 
@@ -147,7 +147,7 @@ def test_a_length_that_was_given_is_named(plan):
 
 @pytest.mark.slow
 def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
-    """Sizes and stops are what they were there, not estimated; and that is said."""
+    """`plan --like` shows the sizes that the earlier run recorded and no estimate."""
     (capture,) = rlprof.read(earlier).captures
     size = sum(artifact.size for artifact in capture.artifacts)
 
@@ -161,8 +161,8 @@ def test_a_run_that_recorded_the_tool_gives_its_own_figures(plan, earlier):
 
 
 @pytest.mark.slow
-def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
-    """A phase that it had and did not record is as long as it was there; inner ones open none."""
+def test_plan_like_estimates_phases_the_run_did_not_record(plan, earlier):
+    """`plan --like` estimates an unrecorded phase from its length; inner phases have no window."""
     said, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {actor: {}}}")
 
     there, _, bound = said.partition("one window costs at most, measured on this host:\n")
@@ -173,8 +173,8 @@ def test_what_the_run_did_not_record_is_estimated_by_its_lengths(plan, earlier):
 
 
 @pytest.mark.slow
-def test_what_the_run_cannot_tell_is_said_in_a_line(plan, earlier):
-    """Other options; another role, for which a reason stands where a table would; an engine."""
+def test_plan_like_explains_what_has_no_estimate(plan, earlier):
+    """`plan --like` explains in one line other options, a role without windows, and an engine."""
     rlprof.register("engine", "motor", engines.Motor)
 
     options, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")

@@ -1,4 +1,4 @@
-"""Counters over time, and what else is written down of processes by others, as values."""
+"""Counters over time, and phases and devices of processes, are read as values."""
 
 import ctypes
 import json
@@ -38,7 +38,7 @@ def run_with(tmp_path, name, records, *lines):
 
 
 def test_counters_are_read_on_the_wall_clock(tmp_path):
-    """A sample says when, of whom, what; a part has those of its time, and what is none nobody."""
+    """A counter has target, time and values; a selection keeps those of its time."""
     lines = [
         {"mono": 1100, "values": {"rss_bytes": 12}},
         {"mono": 2100, "values": {"kv_cache_use": 0.5}, "target": attrs.asdict(ENGINE)},
@@ -61,8 +61,8 @@ def test_counters_are_read_on_the_wall_clock(tmp_path):
     assert part == [engines_own]
 
 
-def test_phases_told_by_a_driver_are_the_members(tmp_path):
-    """They are on the clock of the run, and those that the member wrote itself count once."""
+def test_phases_written_by_a_driver_belong_to_the_member(tmp_path):
+    """Phases that a driver writes are of the member, on the run's clock; duplicates count once."""
     offset = event(
         "clock_offset", boot_id="elsewhere", process="actor-0-a-1", offset_ns=5, bound_ns=1
     )
@@ -88,8 +88,8 @@ def test_phases_told_by_a_driver_are_the_members(tmp_path):
     assert [one.target for one in run.spans()] == [ACTOR, ACTOR]
 
 
-def test_devices_are_those_the_launcher_gave(config, monkeypatch):
-    """A process of a launcher that gives all the same list holds the one of its local rank."""
+def test_a_process_holds_the_device_of_its_local_rank(config, monkeypatch):
+    """Where all ranks see one list of devices, a process holds that of its local rank."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
     monkeypatch.setenv("LOCAL_RANK", "2")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
@@ -109,7 +109,7 @@ def gauged(self, handle):
 
 
 class Broken:
-    """One that raises."""
+    """An engine whose counters raise."""
 
     def counters(self, handle):
         return {"use": handle["nothing"]}
@@ -120,7 +120,7 @@ def lines(file):
 
 
 def sampled(file, rule, count, *engine):
-    """Let a sampler look until it has written *count* lines or ended; return lines and words."""
+    """Run a sampler until it has written *count* lines or ended; return the lines and messages."""
     told = []
     sampler = Sampler(file, rule, told.append)
     if engine:
@@ -130,8 +130,8 @@ def sampled(file, rule, count, *engine):
     return lines(file), told
 
 
-def test_a_process_has_its_memory_counted_and_an_engine_that_raises_is_not_asked_again(tmp_path):
-    """It is said once, and the process' own counters go on: the value is that of the kernel."""
+def test_an_engine_whose_counters_raise_is_not_asked_again(tmp_path):
+    """An engine whose counters raise is logged once; the process's memory is still counted."""
     found, told = sampled(tmp_path / "c.jsonl", FAST, 5, Broken, {})
 
     now = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -142,7 +142,7 @@ def test_a_process_has_its_memory_counted_and_an_engine_that_raises_is_not_asked
 
 
 def test_counters_end_at_their_bound(tmp_path):
-    """Not more than a line is written beyond it, and it is said."""
+    """Counters end at most one line beyond counters.bytes and log it."""
     file = tmp_path / "c.jsonl"
     found, told = sampled(file, Counters(every_s=0.001, bytes=300), 1000)
 
@@ -157,7 +157,7 @@ def looks(run_dir):
 
 @pytest.mark.slow
 def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch):
-    """They are read as values, on the clock of the run; in a window more often."""
+    """A session samples one instance of the engine's plugin at the rate for windows."""
     engines.register()
     monkeypatch.setattr(engines.Motor, "counters", gauged, raising=False)
     monkeypatch.setattr(engines.Motor, "looks", 0, raising=False)
@@ -179,7 +179,7 @@ def test_a_session_writes_counters_of_itself_and_its_engines(config, monkeypatch
 
 
 def test_devices_are_those_the_process_sees(monkeypatch):
-    """Numbered as it does, without what one does not tell; without a driver there are none."""
+    """Devices are numbered as the process sees them; there are none without a driver."""
     fake = SimpleNamespace(
         NVMLError=KeyError,
         nvmlInit=lambda: None,

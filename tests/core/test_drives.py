@@ -1,4 +1,4 @@
-"""An engine whose own processes record themselves: its plugin carries orders there."""
+"""An engine whose own processes record themselves on orders that its plugin carries there."""
 
 import os
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(name="hive_config")
 def _hive_config(config):
-    """Return a function that makes a config: all replicas of one role, by `hive` and `fake`."""
+    """Return a function that makes a config: all replicas of one role, with `hive` and `fake`."""
     rlprof.register("engine", "hive", engines.Hive)
     engines.calls.clear()
 
@@ -35,7 +35,7 @@ def record(config, cells, **given):
 
 
 def test_every_process_of_the_engine_records_itself(hive_config):
-    """By the run's tool, each under its own name, in a session that closes with the driver's."""
+    """Each process of an engine records with the run's tool as its own worker and ends."""
     run = record(hive_config(), [0, 1], ranks=[6, 7], world_size=8)
 
     found = {(c.window.id, c.tool, c.target.worker, c.target.rank) for c in run.captures}
@@ -54,8 +54,8 @@ def test_every_process_of_the_engine_records_itself(hive_config):
     assert len({artifact.path for c in inside for artifact in c.artifacts}) == 4
 
 
-def test_a_tool_of_the_role_stands_for_the_runs_on_the_chosen_ranks(hive_config):
-    """Inside the engine, not in the process that holds it, which is whole where the tool fails."""
+def test_a_tool_of_the_role_replaces_the_runs_on_the_chosen_ranks(hive_config):
+    """The role's tool records inside the engine on the chosen ranks; its failure stays there."""
     role, given = {"tool": "other", "ranks": [7]}, {"other": {"raises_in": "start"}}
     run = record(hive_config(role=role, tools=given), [0, 1], ranks=[6, 7], world_size=8)
 
@@ -64,16 +64,16 @@ def test_a_tool_of_the_role_stands_for_the_runs_on_the_chosen_ranks(hive_config)
     assert {7} == {c.target.rank for c in run.captures if c.tool == "other"}
 
 
-def test_options_of_the_tools_and_ranks_are_checked_before_the_run(hive_config):
-    """They are the engine's business only later; a rank beyond the world is refused at `attach`."""
+def test_tool_options_and_ranks_are_checked_before_the_run(hive_config):
+    """An unknown tool option, and a rank beyond the world, raise a ConfigError at once."""
     with pytest.raises(rlprof.ConfigError, match=r"tools\.fake\.colour: unknown"):
         record(hive_config(options={"colour": "red"}), [0])
     with pytest.raises(rlprof.ConfigError, match="attach: rank 7 does not exist in a world of 4"):
         record(hive_config(), [0], ranks=[7], world_size=4)
 
 
-def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hive_config):
-    """`ranks: [5]` chooses the replica that holds 4 and 5, and not the one before it."""
+def test_launch_prepares_an_engine_only_if_it_holds_a_chosen_rank(hive_config):
+    """`rlprof.launch` prepares the replica that holds a chosen rank and no other."""
 
     class Wrapper(tools.Bare):
         @rlprof.hookimpl
@@ -91,8 +91,8 @@ def test_an_engine_is_born_with_what_its_tools_need_if_a_rank_of_it_is_chosen(hi
     assert dict(found[1].engine_args) == {"cells_of": 4}
 
 
-def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive_config):
-    """With `steps: none` the first order that comes is a request's, with options of its own."""
+def test_a_request_to_a_run_without_steps_records_inside_the_engine(hive_config):
+    """A request to a run with `steps: none` records inside the engine with its own options."""
     with rlprof.open(hive_config() | {"steps": "none"}, role="driver") as prof:
         prof.attach([0], role="rollout")
         steps = prof.steps(range(1, 4))
@@ -108,7 +108,7 @@ def test_a_run_that_records_nothing_by_itself_is_recorded_inside_when_asked(hive
 
 
 def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):
-    """`ranks: [5]`, and what was attached holds 0: nothing was recorded, and that is why."""
+    """A chosen rank that no attached engine holds is a problem of the run."""
     run = record(hive_config(role={"ranks": [5]}), [0], ranks=[0])
 
     assert run.captures == ()
@@ -117,7 +117,7 @@ def test_a_rank_that_no_engine_holds_is_a_problem(hive_config):
 
 
 def test_a_forked_child_forgets_the_workers_of_its_process(hive_config):
-    """Their files are the parent's: the child writes nothing into them, and ends at once."""
+    """A forked child does not write into the files of its parent's workers."""
     with rlprof.open(hive_config(), role="driver") as prof:
         prof.attach([0], role="rollout")
         _, worker = _current.opened

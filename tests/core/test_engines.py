@@ -1,4 +1,4 @@
-"""Rollout engines that were attached: recorded beside the process, by their own schedule."""
+"""Attached rollout engines are recorded in the windows of their role."""
 
 import threading
 import time
@@ -38,7 +38,7 @@ def found(prof):
 
 @pytest.mark.slow
 def test_engines_are_recorded_in_the_windows_of_their_role(given):
-    """Each that holds a chosen rank, with its own target and folder; the process beside them."""
+    """Each engine that holds a chosen rank is recorded with its own target and folder."""
     with rlprof.open(given(rollout={"ranks": [0, 3]}), role="actor") as prof:
         for replica in range(3):
             held = [2 * replica, 2 * replica + 1]
@@ -56,8 +56,8 @@ def test_engines_are_recorded_in_the_windows_of_their_role(given):
     assert (run.path / artifact.path).read_text() == "e0 1/rollout"
 
 
-def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
-    """Nothing is wrapped for nothing."""
+def test_launch_of_an_unrecorded_rank_or_role_is_empty(given):
+    """`rlprof.launch` is empty for a rank or role that is not recorded, and without a config."""
     nothing = rlprof.Launch()
 
     assert nothing == rlprof.launch(given(), role="rollout", rank=3)
@@ -67,8 +67,8 @@ def test_a_rank_or_role_that_is_not_recorded_is_born_as_it_is(given):
 
 
 @pytest.mark.slow
-def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(given, caplog):
-    """Neither is recorded, and both name the role that is near; ranks that open it do so once."""
+def test_a_role_that_is_not_in_the_config_is_logged(given, caplog):
+    """Launch, open and attach each log a role that the config lacks once, with a suggestion."""
     there = "role 'rolout' is not in the config (there: actor, rollout)"
     message = f"{there}: not recorded; did you mean 'rollout'?"
 
@@ -86,8 +86,8 @@ def test_a_role_that_the_config_has_not_is_told_before_and_when_it_is_attached(g
     assert [message, spans, message] == [line for line in said if "config (there" in line]
 
 
-def test_what_cannot_be_attached_is_told_at_once(given):
-    """All faults of its options, where they stand; a role for which the config names no engine."""
+def test_an_engine_that_cannot_be_attached_is_refused(given):
+    """Attach raises all faults of the engine's options, or that the role names no engine."""
     with rlprof.open(given(options={"sped": 1, "gear": 3}), role="actor") as prof:
         with pytest.raises(ConfigError) as raised:
             prof.attach({"name": "e"})
@@ -100,8 +100,8 @@ def test_what_cannot_be_attached_is_told_at_once(given):
 
 
 @pytest.mark.parametrize("ranks", [[], ["0"], "all"])
-def test_an_engine_holds_ranks(given, ranks):
-    """One that is said to hold none, or what is no rank, is refused in the same words by both."""
+def test_the_ranks_of_an_engine_are_checked(given, ranks):
+    """Attach and launch refuse an empty or invalid list of ranks in the same words."""
     with rlprof.open(given(), role="actor") as prof:
         attached = refused(ConfigError, prof.attach, {"name": "e"}, ranks=ranks)
     launched = refused(ConfigError, rlprof.launch, given(), role="rollout", ranks=ranks)
@@ -111,8 +111,8 @@ def test_an_engine_holds_ranks(given, ranks):
 
 
 @pytest.mark.slow
-def test_a_role_of_an_engine_is_recorded_by_that_or_by_a_tool_beside_it(given):
-    """Without the engine a process refuses, having no tool; a tool that is named it has."""
+def test_a_role_of_an_engine_is_recorded_by_it_or_by_a_named_tool(given):
+    """A process without its engine refuses a request; with a tool named, the process records it."""
     with rlprof.open(given(steps="none"), role="rollout") as prof:
         before = ask(prof, role="rollout")
         prof.attach({"name": "e"})
@@ -130,8 +130,8 @@ def test_a_role_of_an_engine_is_recorded_by_that_or_by_a_tool_beside_it(given):
 
 
 @pytest.mark.slow
-def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
-    """A process without tools leaves the answer to its engine, and is not waited for."""
+def test_capture_waits_only_for_targets_that_answer(given, capsys):
+    """`rlprof capture` does not wait for a process that leaves the answer to its engine."""
     codes = []
     with rlprof.open(given(steps="none"), role="rollout") as prof:
         prof.attach({"name": "e"})
@@ -151,7 +151,7 @@ def test_the_command_waits_for_nobody_who_stays_silent(given, capsys):
 
 @pytest.mark.slow
 def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
-    """Both record the same steps; an option goes to the role whose tool has it."""
+    """One request records a trainer and its engine; an option goes to the role that has it."""
     with rlprof.open(given(steps="none"), role="actor") as prof:
         prof.attach({"name": "e"})
         wait_until(lambda: rlprof.read(prof.run_dir).attached)
@@ -169,7 +169,7 @@ def test_one_request_may_name_a_trainer_and_its_engine(given, capsys):
 
 
 def test_a_request_may_name_options_of_the_tools_inside_an_engine(given, monkeypatch, capsys):
-    """Other tools it may not: the engine was launched for those it has."""
+    """A request may set options of the tools inside an engine, but not name other tools."""
     rlprof.register("engine", "hive", engines.Hive)
     asked = []
     monkeypatch.setattr(control, "write", lambda _, request: asked.append(request))

@@ -1,4 +1,4 @@
-"""Engines that live on the trainer's own event loop: nobody who is on it may wait for them."""
+"""Engines on the trainer's own event loop: code on that loop must not wait for them."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from tests.fakes import engines
 pytestmark = pytest.mark.slow
 
 BOUND_S = 60
-"""Longer than anything takes here; what would wait for ever fails then."""
+"""Longer than anything takes here; a wait without end fails after it."""
 LATE = {"configure_timeout_s": 60, "start_timeout_s": 60, "stop_timeout_s": 60}
 
 
@@ -69,10 +69,8 @@ def states(prof):
 
 # failures.md: vllm-cut
 @cases("hook, notes", ("start", ("closed early: its phase was never entered",)), ("stop", ()))
-def test_a_phase_that_is_cancelled_as_it_is_entered_or_left_costs_its_own_window(
-    given, hook, notes
-):
-    """It is closed beside the loop, which goes on; left, it has its line; the next one is whole."""
+def test_a_phase_cancelled_at_its_start_or_end_leaves_the_next_window_whole(given, hook, notes):
+    """A phase cancelled at its start or end closes its window; the next one is whole."""
 
     async def body(prof):
         prof.step(1)
@@ -91,8 +89,8 @@ def test_a_phase_that_is_cancelled_as_it_is_entered_or_left_costs_its_own_window
 
 
 # failures.md: vllm-cut
-def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(given):
-    """It is closed on the loop that the engine needs; the engine is stopped once that goes on."""
+def test_close_does_not_wait_for_an_engine_that_stops_on_its_loop(given):
+    """A session closed on the engine's loop does not wait for its stop; the window is lost."""
 
     async def body(prof):
         prof.step(1)
@@ -112,7 +110,7 @@ def test_a_session_that_is_closed_while_its_engine_stops_does_not_wait_for_it(gi
 
 # failures.md: engine-loop
 def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
-    """The engine itself has said that this is its loop; nobody waits for what cannot come."""
+    """A blocking phase on the engine's own loop fails its window; an async phase is whole."""
 
     async def body(prof):
         train(prof, [1])
@@ -125,8 +123,8 @@ def test_a_phase_that_blocks_the_engines_loop_is_not_recorded(given):
     assert "on the engine's own event loop" in rlprof.read(prof.run_dir).captures[0].notes[0]
 
 
-def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
-    """What fills it may be waiting for this very phase."""
+def test_a_full_executor_does_not_delay_a_phase(given):
+    """A phase is recorded while the loop's default executor is full."""
     gate = threading.Event()
 
     async def body(prof):
@@ -144,8 +142,8 @@ def test_an_executor_that_is_full_keeps_no_phase_waiting(given):
     assert states(prof) == {"1/rollout": "whole"}
 
 
-def test_a_request_with_options_of_its_own_is_made_ready_beside_the_loop(given):
-    """The engine needs the loop on which the step begins."""
+def test_a_request_with_its_own_options_is_configured_off_the_loop(given):
+    """A request with its own options configures the engine off the loop and is recorded."""
 
     async def body(prof):
         ask(prof, role="rollout", options={"guest": {"speed": 9}})

@@ -1,4 +1,4 @@
-"""`rlprof export`: a part of a run, the arguments exporters declare, files of other profilers."""
+"""`rlprof export`: a part of a run, exporters' own arguments, files of other profilers."""
 
 import os
 
@@ -45,7 +45,7 @@ def _offer(monkeypatch, tmp_path):
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    """Build a run of two steps, of which the second was recorded."""
+    """Build a run of two steps, the second of which was recorded."""
     built = RunBuilder(tmp_path / "runs")
     actor = built.process("actor", size=1)
     for number in range(2):
@@ -57,7 +57,7 @@ def _folder(tmp_path):
 
 @pytest.fixture(name="seen")
 def _seen():
-    """Register an exporter `see`, and return the list of what it was given."""
+    """Register an exporter `see`; return the list of what it was given."""
     given = []
 
     class See:
@@ -88,7 +88,7 @@ def _seen():
     ids=" ".join,
 )  # fmt: skip
 def test_the_options_select_a_part(shell, folder, seen, argv, part):
-    """Comma or repetition; times count from the beginning. It gets a folder of its own."""
+    """The options take commas, repetition and relative times; a part has its own folder."""
     code, out, _ = shell("export", folder, "--to", "see", *argv)
 
     assert (code, out) == (0, "see: wrote nothing\n")
@@ -98,8 +98,8 @@ def test_the_options_select_a_part(shell, folder, seen, argv, part):
     assert [run.selection for run in seen] == [Selection(**part)]
 
 
-def test_a_name_that_is_of_nothing_is_told_where_others_are(shell, folder, seen):
-    """What it was meant for is not there, the rest is; where there is no rest, nothing runs."""
+def test_a_name_that_matches_nothing_is_an_error(shell, folder, seen):
+    """A name that matches nothing is an error; the rest is exported, if there is any."""
     argv = ["--role", "actor,actro", "--window", "update,updat", "--only", "torch,tocrh,spans"]
 
     nothing = shell("export", folder, "--to", "see", "--role", "actro")
@@ -122,16 +122,16 @@ def test_a_name_that_is_of_nothing_is_told_where_others_are(shell, folder, seen)
     (["--role", "a,"], "argument --role: expected a name, or several like a,b, got 'a,'"),
     (["--until", "nan"], "argument --until: expected a time like 12.5, 90s, 2m or 1h, got"),
 )  # fmt: skip
-def test_what_selects_nothing_sensible_is_wrong_usage(shell, folder, argv, told):
-    """Told with the option it was given to."""
+def test_a_malformed_selection_is_wrong_usage(shell, folder, argv, told):
+    """A malformed selection exits with 2 and names its option."""
     code, out, err = shell("export", folder, *argv)
 
     assert (code, out) == (2, "")
     assert told in err
 
 
-def test_an_exporter_gets_what_it_has_declared(shell, folder, offer):
-    """Under the names argparse gives; what was not typed has its default."""
+def test_an_exporter_gets_its_declared_arguments(shell, folder, offer):
+    """An exporter gets its declared arguments under argparse's names, with defaults."""
     offer()
     given = []
 
@@ -145,7 +145,7 @@ def test_an_exporter_gets_what_it_has_declared(shell, folder, offer):
 
 
 def test_help_shows_the_arguments_of_all_exporters(shell, offer):
-    """Under the name of each; one that is broken is passed over."""
+    """`export --help` lists arguments by exporter and skips a broken exporter."""
     offer()
     offer("broken", "1 / 0", "bad")
 
@@ -157,8 +157,8 @@ def test_help_shows_the_arguments_of_all_exporters(shell, offer):
     assert "broken" not in out
 
 
-def test_an_argument_of_an_exporter_that_is_not_named_is_told(shell, folder, offer, seen):
-    """With whose it is, and how it is named; nothing runs."""
+def test_an_argument_of_an_exporter_not_in_to_is_refused(shell, folder, offer, seen):
+    """An argument of an exporter that --to does not name exits with 2, and nothing runs."""
     offer()
 
     code, out, err = shell("export", folder, "--to", "see", "--depth", "5")
@@ -172,7 +172,7 @@ def test_an_argument_of_an_exporter_that_is_not_named_is_told(shell, folder, off
 
 @pytest.fixture(name="loose")
 def _loose(tmp_path):
-    """Leave a folder as others leave it."""
+    """Make a folder of traces that other profilers left."""
     home = tmp_path / "loose"
     for name in (
         "rank0.json", "b/rank1.pt.trace.json.gz", "b/c/x.trace", "x.pftrace", "y.gz", "notes.txt",
@@ -192,8 +192,8 @@ FOUND = ["b/c/x.trace", "b/rank1.pt.trace.json.gz", "/".join(["deep"] * 7 + ["in
          "rank0.json", "x.pftrace", "y.gz"]  # fmt: skip
 
 
-def test_a_folder_is_read_but_where_it_is_written_and_a_file_whatever_its_name(shell, loose, seen):
-    """A second export finds what the first has found; what is made of a file lies beside it."""
+def test_export_of_a_folder_skips_its_outputs_and_takes_any_named_file(shell, loose, seen):
+    """Export of a folder skips its own outputs; a file that is named may have any name."""
     for _ in range(2):
         assert shell("export", loose, "--to", "see", "--out", loose / "b/c")[0] == 0
 
@@ -203,8 +203,8 @@ def test_a_folder_is_read_but_where_it_is_written_and_a_file_whatever_its_name(s
     assert out.startswith(f"see: {loose}/exports/seen.txt")
 
 
-def test_nothing_can_be_selected_of_files(shell, loose, seen):
-    """No steps and no roles are known of them; each option is named."""
+def test_files_of_other_profilers_take_no_selection(shell, loose, seen):
+    """Selection options with files of other profilers are an error that names each option."""
     argv = ["--to", "see", "--step", "1", "--from", "2", "--only", "spans"]
 
     done = shell("export", loose, *argv)
@@ -215,7 +215,7 @@ def test_nothing_can_be_selected_of_files(shell, loose, seen):
 
 
 def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, loose, seen, offer):
-    """Its error and the page are on stderr, the others run, the exit code is 1."""
+    """An exporter that fails or cannot read files exits with 1; the others still run."""
     offer(module=LIST.replace("(out /", "raise KeyError('mine')\n            (out /", 1))
 
     failed, _, error = shell("export", folder, "--to", "list", "--to", "see,list")
@@ -234,8 +234,8 @@ def test_an_exporter_that_fails_or_lacks_the_hook_stops_no_other(shell, folder, 
     (".", "no run.json here; name a run folder, <run_dir>/<run id>"),
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
-def test_what_is_neither_is_told(shell, tmp_path, seen, name, told):
-    """A folder with nothing to read, a folder of runs, or one further up."""
+def test_a_path_that_is_neither_run_nor_traces_is_an_error(shell, tmp_path, seen, name, told):
+    """A missing path, an empty folder or the parent of a folder of runs is an error."""
     (tmp_path / "empty").mkdir()
     path = tmp_path / name
 

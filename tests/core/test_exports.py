@@ -1,4 +1,4 @@
-"""Captures that wait share a helper process, and what goes wrong with one costs that one alone."""
+"""Waiting captures share a helper process; the failure of one export costs that capture only."""
 
 import json
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(name="record")
 def _record(config):
-    """Return a function that records windows, and spoils the second one before all are exported."""
+    """Return a function that records windows and spoils the second before any is exported."""
 
     def record(spoil=None, *, count=4, **changes):
         with rlprof.open(config(**changes)) as prof:
@@ -30,7 +30,7 @@ def _record(config):
                 train(prof, range(count))
                 if spoil is not None:
                     spoil(prof.context.scratch / "step_000001+rollout+fake")
-            finally:  # else closing waits for ever
+            finally:  # otherwise close() never returns
                 del prof.scribe.exported
         return rlprof.read(prof.run_dir).captures
 
@@ -42,8 +42,8 @@ def signed(captures):
 
 
 @pytest.mark.parametrize(("at_once", "helpers"), [(32, 1), (2, 2)])
-def test_what_waits_is_given_to_one_helper(record, monkeypatch, at_once, helpers):
-    """One process exports them in order, but no more than its memory bears."""
+def test_waiting_captures_share_one_helper(record, monkeypatch, at_once, helpers):
+    """One helper exports the waiting captures in order, up to the limit per helper."""
     monkeypatch.setattr(_exports, "_AT_ONCE", at_once)
     rlprof.register("tool", "fake", authors.Signs)
 
@@ -62,8 +62,8 @@ def test_what_waits_is_given_to_one_helper(record, monkeypatch, at_once, helpers
     ({"raises_in": "export:die"}, 600, "export: the helper process ended with 3: dying"),
     ({"hangs_in": "export"}, 8, "export: took longer than export_timeout_s 8"),
 )
-def test_what_goes_wrong_costs_the_capture_it_was_at(record, options, within_s, reason):
-    """Captures before and after it are whole; its own raw data stay, and its note says where."""
+def test_a_helper_that_dies_or_hangs_costs_one_capture(record, options, within_s, reason):
+    """A helper that dies or hangs fails one capture, which keeps its raw data and notes where."""
 
     def spoil(folder):
         noted = json.loads((folder / "capture.json").read_bytes())
@@ -77,7 +77,7 @@ def test_what_goes_wrong_costs_the_capture_it_was_at(record, options, within_s, 
 
 # failures.md: folder-removed
 def test_a_class_of_the_script_is_exported_in_the_process(record, monkeypatch):
-    """No other process can import it; removed raw data fail their own window there, too."""
+    """A tool class of the script exports in this process; lost raw data cost one window."""
     mine = type("Mine", (authors.Signs,), {"__module__": "__main__"})
     monkeypatch.setattr(sys.modules["__main__"], "Mine", mine, raising=False)
     rlprof.register("tool", "fake", mine)
@@ -88,8 +88,8 @@ def test_a_class_of_the_script_is_exported_in_the_process(record, monkeypatch):
     assert set(signed([captures[0], *captures[2:]])) == {str(os.getpid())}
 
 
-def test_raw_data_go_only_when_the_outcome_is_on_disk(tmp_path, monkeypatch):
-    """A helper that is killed between the two has lost nothing."""
+def test_raw_data_are_removed_after_the_outcome_is_written(tmp_path, monkeypatch):
+    """Raw data are removed only after the outcome is on disk."""
     seen = []
     monkeypatch.setattr(
         shutil, "rmtree", lambda path, **_: seen.append((path, result_of(tmp_path)))

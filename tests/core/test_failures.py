@@ -1,4 +1,4 @@
-"""What goes wrong in plugins is recorded and told once; training never sees it."""
+"""Failures of plugins are recorded and logged once; training never sees them."""
 
 import logging
 import os
@@ -16,8 +16,8 @@ from tests.waiting import wait_until
 
 
 # failures.md: not-answered
-def test_a_start_answered_too_late_is_stopped(config, calls):
-    """A recording that begins after it was given up is ended by the thread that began it."""
+def test_a_start_that_returns_too_late_is_stopped(config, calls):
+    """A recording that starts after its timeout is stopped by the thread that started it."""
     options = {"anywhere": {"hangs_in": "start"}}
     limits = {"start_timeout_s": 0.1}
     prof = rlprof.open(config(tool="anywhere", tools=options, limits=limits))
@@ -30,8 +30,8 @@ def test_a_start_answered_too_late_is_stopped(config, calls):
     assert [call[1] for call in calls if call[1] != "configure"] == ["start", "stop"]
 
 
-def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monkeypatch):
-    """What could not be exported stays as its tool has left it: a folder without files, too."""
+def test_kept_raw_data_keep_their_empty_folders(config, tmp_path, monkeypatch):
+    """Raw data of a failed export keep their empty folders."""
     started = tools.Fake.start
 
     @rlprof.hookimpl
@@ -47,8 +47,8 @@ def test_raw_data_that_are_kept_keep_their_empty_folders(config, tmp_path, monke
     assert left == {"raw.txt", "PROF_1", "device_0"}
 
 
-def test_what_ends_training_is_named(config):
-    """The run has ended in order, and not by itself."""
+def test_the_exception_that_ends_training_is_a_problem(config):
+    """The exception that ends training is the run's only problem."""
     with pytest.raises(KeyboardInterrupt), rlprof.open(config(steps="none")) as prof:
         raise KeyboardInterrupt
 
@@ -58,7 +58,7 @@ def test_what_ends_training_is_named(config):
 
 @attrs.frozen
 class Impatient:
-    """A signal handler that is an object, and raises what an `except Exception` would catch."""
+    """A signal handler that is an object and raises an error."""
 
     error: BaseException
 
@@ -68,7 +68,7 @@ class Impatient:
 
 @pytest.fixture(name="alarm")
 def _alarm():
-    """Return a function that has an error raised in the main thread, so many seconds later."""
+    """Return a function that raises an error in the main thread after some seconds."""
     before = signal.getsignal(signal.SIGALRM)
 
     def alarm(seconds, error):
@@ -85,10 +85,10 @@ def _alarm():
 @pytest.mark.usefixtures("calls")
 @pytest.mark.parametrize("tool", ["fake", "anywhere"])
 @pytest.mark.parametrize("error", [TimeoutError("too long"), SystemExit(42)], ids=repr)
-def test_what_the_users_signal_handler_raises_passes_through_a_start(
+def test_an_error_of_the_users_signal_handler_passes_through_start(
     config, alarm, tool, error, monkeypatch
 ):
-    """A reward check bounded by SIGALRM, or sys.exit, works as without; the next window records."""
+    """A signal handler's error passes through a start that hangs; the next window is whole."""
     hangs, own = {tool: {"hangs_in": "start"}}, tools.gate.wait
 
     def wait(bound_s):
@@ -115,7 +115,7 @@ def test_what_the_users_signal_handler_raises_passes_through_a_start(
 # failures.md: interrupted
 @pytest.mark.slow
 def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, alarm):
-    """What the handler raises passes; the second close waits for the exports that are left."""
+    """After a signal handler interrupts close, a second close finishes the exports."""
     prof = rlprof.open(config())
     train(prof, [1, 2])
 
@@ -132,8 +132,8 @@ def test_a_close_that_a_signal_cuts_short_can_be_called_again(config, calls, ala
 
 
 # failures.md: all-whole
-def test_a_log_handler_that_raises_reaches_nobody(config, monkeypatch):
-    """Training would not have called it; what it was to be told stands in the manifest."""
+def test_a_log_handler_that_raises_does_not_stop_training(config, monkeypatch):
+    """A logging handler that raises does not stop training; the manifest has the failed windows."""
 
     class Broken(logging.Handler):
         def emit(self, record):
@@ -149,8 +149,8 @@ def test_a_log_handler_that_raises_reaches_nobody(config, monkeypatch):
 # failures.md: not-answered
 @pytest.mark.slow
 @pytest.mark.parametrize("hook", ["start", "stop"])
-def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls, hook):
-    """It cannot be cut: it records, stops and exports, and once is enough."""
+def test_a_thread_bound_tool_that_was_slow_is_not_used_again(config, calls, hook):
+    """A tool of the training thread that exceeds a timeout finishes its window and is dropped."""
     prof = rlprof.open(config(limits={f"{hook}_timeout_s": 0.05}))
     slow = tools.FakeOptions(hangs_in=hook)
     hooks = prof.tracks[0].instruments._recorders["fake"].now.hooks
@@ -168,7 +168,7 @@ def test_a_tool_of_a_thread_that_was_slow_is_not_used_again(config, calls, hook)
 
 # failures.md: no-folder
 def test_a_scratch_folder_others_may_write_to_is_refused(config, tmp_path, caplog):
-    """What lies there says which code an export runs; rlprof stays off, and no run is made."""
+    """A session stays off and makes no run if other users may write to its scratch folder."""
     home = tmp_path / "scratch" / f"rlprof-{os.getuid()}"
     home.mkdir(parents=True)
     home.chmod(0o777)

@@ -1,4 +1,4 @@
-"""Figures of the last step: what each of them is, and where a logger finds them."""
+"""Figures of the last step: their values, and the files where loggers find them."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ def raw(kind, name, start, end, number=0, *, parent=None, **noted):
 
 
 def figures_of(*spans, end=100):
-    """Return what is made of *spans* and the step around them, without what is said of any."""
+    """Return the figures that *spans* and a step around them make; a span alone makes none."""
     figures = Figures()
     *before, made = [figures.take(span) for span in [*spans, raw("step", "step 7", 0, end, 1)]]
     assert before == [None] * len(spans)
@@ -32,7 +32,7 @@ def figures_of(*spans, end=100):
 
 
 def test_phases_and_the_rest_add_up_to_the_step():
-    """Nested phases are of the outermost, overlaps count once; names are those MLflow takes."""
+    """Outermost phases and unaccounted time add up to the step; names are valid for MLflow."""
     found = figures_of(
         raw("phase", "inner", 12, 18, 3, parent=2),
         raw("phase", "rollout", 10, 40, 2, parent=1),
@@ -64,7 +64,7 @@ async def rollout(dice):
 
 @pytest.mark.slow
 def test_figures_are_those_of_the_report(config):
-    """A logger and a page show the same of a step, and a file of metrics while the session runs."""
+    """The session's figures are the report's; a metrics file exists until the session closes."""
     dice = random.Random(1)  # noqa: S311 -- no secret
     assert rlprof.Off().figures() == {}
     with rlprof.open(config(tool="none", steps="none")) as prof:
@@ -98,8 +98,8 @@ def test_figures_are_those_of_the_report(config):
     assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-def test_metrics_are_what_node_exporter_reads(tmp_path):
-    """A gauge a figure, phases as a label, whatever they are called; gone when the run is over."""
+def test_metrics_have_the_format_of_node_exporter(tmp_path):
+    """A metrics file has one gauge per figure, and its phases are escaped labels."""
     figures = {"rlprof/step_s": 1.5, "rlprof/phase/a_s": 0.5, 'rlprof/phase/"b"\n_s': 0.25}
     file = tmp_path / "metrics" / "actor.prom"
     metrics = Metrics(file, "r", Target("actor", 1, 2))
@@ -122,8 +122,8 @@ def test_metrics_are_what_node_exporter_reads(tmp_path):
     assert not file.parent.exists()
 
 
-def test_spans_end_at_their_bound_and_are_summed_up(config):
-    """Steps and phases are all there, and a summary says what is not."""
+def test_spans_beyond_their_bound_are_summed_up(config):
+    """Spans beyond spans.bytes are left out and summed up; steps and phases are all kept."""
     with rlprof.open(config(tool="none", steps="none", spans={"bytes": "10KB"})) as prof:
         for step in prof.steps(range(20)):
             with prof.phase("rollout"):
@@ -144,8 +144,8 @@ def test_spans_end_at_their_bound_and_are_summed_up(config):
     assert f": {left_out} spans are left out beyond spans.bytes; steps" in problem
 
 
-def test_a_long_collection_is_a_span(config, monkeypatch, request):
-    """A short one is not, and nobody watches once the session is closed."""
+def test_a_long_garbage_collection_is_a_span(config, monkeypatch, request):
+    """A long garbage collection is a span, a short one is not; close removes the gc callback."""
     monkeypatch.setattr(_pauses, "_LEAST_NS", 100_000_000)
     request.addfinalizer(gc.enable)
     gc.disable()  # a real collection may be a long one, too

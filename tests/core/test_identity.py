@@ -1,4 +1,4 @@
-"""Which run folder a process belongs to: all of a run agree, and nothing is overwritten."""
+"""The run folder that a process joins: all processes of a run agree, and none overwrites it."""
 
 import errno
 import json
@@ -34,7 +34,7 @@ def _runs(tmp_path):
 
 @pytest.fixture(name="at_once")
 def _at_once(runs):
-    """Return a function that joins, or fails without waiting."""
+    """Return a function that joins a run or fails without waiting."""
     return lambda target, env=NAMED: join(runs, target, HEADER, env=env, wait_s=0)
 
 
@@ -43,7 +43,7 @@ def owner_of(folder):
 
 
 def change(folder, **changes):
-    """Say something else of the owner; fields of its process after `process_`."""
+    """Change fields of the owner in run.json; `process_` names a field of its process."""
     header = json.loads((folder.path / "run.json").read_bytes())
     for key, value in changes.items():
         of_process = key.startswith("process_")
@@ -58,13 +58,13 @@ def die(folder):
 
 
 def move(folder, *, age_s=0.0):
-    """Make the owner one of another host, which opened the run so long ago."""
+    """Make the owner a process of another host that opened the run *age_s* ago."""
     opened_ns = time.time_ns() + int((1 - age_s) * 1e9)
     return change(folder, process_host="another-host", opened_ns=opened_ns)
 
 
 def contents(path):
-    """Return all below *path*, with what is in it and when it was written."""
+    """Return every path below *path* with its time and content, except for attempts."""
     return {
         file: (file.stat().st_mtime_ns, file.read_bytes() if file.is_file() else None)
         for file in path.rglob("*")
@@ -81,12 +81,12 @@ def contents(path):
     ({"RLPROF_RUN": "", "RLPROF_RUN_ID": "mine"}, "mine"),
 )
 def test_the_launcher_names_the_run(at_once, runs, env, name):
-    """The id comes from RLPROF_RUN_ID, else torchrun, else Slurm; what says nothing is ignored."""
+    """The run id comes from RLPROF_RUN_ID, else torchrun, else Slurm; empty values are ignored."""
     assert RunFolder(runs / name, name, 1) == at_once(LEADER, env)
 
 
 def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
-    """All leaders agree on it, followers find it, and a restart is another attempt."""
+    """A random id becomes a dated name that all roles share; a restart is another attempt."""
     env = {"TORCHELASTIC_RUN_ID": "109726cb-4443-400d-98d1-b5ba39228de4"}
     first = at_once(LEADER, env)
     others = [at_once(FOLLOWER, env), at_once(CRITIC, env)]
@@ -100,7 +100,7 @@ def test_a_random_id_gets_a_name_with_a_date(at_once, runs):
 
 @pytest.mark.parametrize("run_id", ["../up", "a b", "x" * 129])
 def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id):
-    """An id is one component of a path and stays where it is put, or the message says why not."""
+    """A run id that cannot name a folder is refused, and nothing is written."""
     expected = f"run id: {run_id!r} cannot name a folder; use letters, digits, '.', '_', '-'"
 
     assert refused(RunError, at_once, LEADER, {"RLPROF_RUN_ID": run_id}) == expected
@@ -108,7 +108,7 @@ def test_an_id_that_cannot_name_a_folder_is_refused(at_once, tmp_path, run_id):
 
 
 def test_others_may_read_the_header(at_once):
-    """Whatever the umask, run.json can be read by whoever the folder lets in."""
+    """run.json is readable by other users under any umask."""
     umask = os.umask(0o077)
 
     try:
@@ -120,7 +120,7 @@ def test_others_may_read_the_header(at_once):
 
 
 def test_a_leader_that_is_overtaken_joins_the_faster_one(at_once, monkeypatch):
-    """Of two leaders that both see no run, the second to write finds the first one's."""
+    """Of two leaders that both see no run, the second to write joins the first one's."""
     led = []
     link = os.link
 
@@ -137,10 +137,8 @@ def test_a_leader_that_is_overtaken_joins_the_faster_one(at_once, monkeypatch):
     assert (found.attempt, owner_of(found)["role"]) == (1, "critic")
 
 
-def test_a_file_system_without_room_leaves_no_header_and_one_without_links_one(
-    at_once, runs, monkeypatch
-):
-    """What cannot be written whole is not there; without links it is made exclusively, and once."""
+def test_a_header_is_written_whole_or_not_at_all(at_once, runs, monkeypatch):
+    """A full file system leaves no header; one without hard links has exactly one."""
     refusal = OSError(errno.ENOSPC, "No space left on device")
 
     def refuse(source, target):
@@ -159,7 +157,7 @@ def test_a_file_system_without_room_leaves_no_header_and_one_without_links_one(
 
 @cases("env", NAMED, {"SLURM_JOB_ID": "7"}, {"PMIX_NAMESPACE": "prterun-1@1"}, MEETING, {})
 def test_followers_find_the_leaders_run(at_once, env):
-    """By the id, or by what the launcher told all; a second session waits for the next attempt."""
+    """Followers find the run by its id or launcher; a second session joins the next attempt."""
     led = at_once(LEADER, env)
 
     assert [led, led] == [at_once(Target("actor", rank, 8), env) for rank in (3, 7)]
@@ -170,8 +168,8 @@ def test_followers_find_the_leaders_run(at_once, env):
 
 
 # failures.md: no-leader
-def test_without_a_leader_the_message_helps(runs, monkeypatch):
-    """A rank that finds no run says what was missing and what to do; it makes none itself."""
+def test_a_rank_that_finds_no_run_is_refused(runs, monkeypatch):
+    """A rank that finds no run reports what is missing and creates none."""
     pauses = []
     monkeypatch.setattr(time, "sleep", pauses.append)
     how = {"env": NAMED, "wait_s": 0.02}
@@ -187,15 +185,15 @@ def test_without_a_leader_the_message_helps(runs, monkeypatch):
 
 
 @pytest.mark.parametrize("other", [{"MASTER_PORT": "29501"}, {"WORLD_SIZE": "2"}, {}])
-def test_followers_of_another_launch_stay_away(at_once, other):
-    """A run of another address, port or size is not joined, nor one that was named."""
+def test_followers_do_not_join_the_run_of_another_launch(at_once, other):
+    """A follower does not join a run of another port or world size, nor one with a name."""
     at_once(LEADER, MEETING if other else NAMED)
 
     refused(RunError, at_once, FOLLOWER, MEETING | other)
 
 
-def test_localhost_is_another_on_every_host(at_once, monkeypatch):
-    """Two hosts that share a folder and both meet at localhost do not share a run."""
+def test_localhost_is_a_different_address_on_each_host(at_once, monkeypatch):
+    """Two hosts that share a folder and both use localhost as address do not share a run."""
     local = MEETING | {"MASTER_ADDR": "localhost"}
     with monkeypatch.context() as patch:
         patch.setattr(socket, "gethostname", lambda: "another-host")
@@ -207,7 +205,7 @@ def test_localhost_is_another_on_every_host(at_once, monkeypatch):
 
 
 def test_a_resumed_run_is_another_attempt(at_once, runs):
-    """Other roles join while its owner lives, followers never the dead; then it goes on beside."""
+    """Roles join a live owner's run; after its death, leaders and followers use a new attempt."""
     first = at_once(LEADER)
     before = contents(first.path)
     assert first == at_once(CRITIC)
@@ -231,7 +229,7 @@ def test_a_resumed_run_is_another_attempt(at_once, runs):
 
 @pytest.mark.parametrize("variable", ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"])
 def test_a_restart_is_another_attempt(at_once, variable):
-    """A launcher that starts all workers again separates them from the last ones, dead or not."""
+    """A restart count of the launcher makes another attempt, even while the first one lives."""
     again = NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"} | {variable: "1"}
     first = at_once(LEADER, NAMED | {"TORCHELASTIC_RESTART_COUNT": "0"})
 
@@ -244,8 +242,8 @@ def test_a_restart_is_another_attempt(at_once, variable):
 
 
 @cases("content", b"", b"{", b'{"owner": {"role": "critic"}}', ids=["empty", "cut", "other"])
-def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
-    """A leader goes on to the next attempt and a follower past it; neither writes to it."""
+def test_an_unreadable_header_is_skipped(at_once, runs, content):
+    """A leader and its follower skip an unreadable header, use the next attempt and keep it."""
     file = runs / "a-run" / "run.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
@@ -258,14 +256,14 @@ def test_a_header_nobody_understands_is_left_alone(at_once, runs, content):
 
 
 def in_the_fifth(pauses, do):
-    """Return a `sleep` that notes the pauses, and does something in the fifth."""
+    """Return a `sleep` that records the pauses and calls *do* in the fifth."""
     return lambda seconds: pauses.append(seconds) or (len(pauses) == 5 and do())
 
 
 @pytest.mark.parametrize("target", [FOLLOWER, CRITIC])
 @pytest.mark.parametrize("grows", [True, False])
 def test_an_older_run_of_another_host_may_have_crashed(at_once, runs, target, grows, monkeypatch):
-    """It is joined if its manifests are seen to grow; else what its leader opens anew."""
+    """An old run of another host is joined if its manifests grow, otherwise its next attempt is."""
     led = move(at_once(LEADER), age_s=3600)
     manifest = led.path / "manifest" / "actor-0.jsonl"
     manifest.parent.mkdir()
@@ -285,7 +283,7 @@ def test_an_older_run_of_another_host_may_have_crashed(at_once, runs, target, gr
 
 
 def test_a_named_folder_keeps_its_header(at_once, tmp_path):
-    """Whoever joins overwrites nothing, also if its owner is dead; a second session is beside."""
+    """A folder named by RLPROF_RUN keeps its header; a second session is the next attempt."""
     env = {"RLPROF_RUN": str(tmp_path / "x")}
     led = die(at_once(LEADER, env))
     before = contents(led.path)
@@ -312,7 +310,7 @@ def _enter(barrier):
 
 @pytest.fixture(name="race", scope="module")
 def _race():
-    """Return a function that lets four processes join at the same moment, each in its place."""
+    """Return a function that lets four processes join at the same moment, each in its own place."""
     spawned = multiprocessing.get_context("spawn")
     with spawned.Pool(4, _enter, [spawned.Barrier(4)]) as pool:
 
@@ -324,8 +322,8 @@ def _race():
 
 
 @pytest.mark.slow
-def test_leaders_of_one_moment_share_an_attempt_unless_they_are_in_one_place(race, runs, at_once):
-    """Two roles that come back meet in a new one, every time; four servers of rank 0 never do."""
+def test_simultaneous_leaders_share_an_attempt_unless_they_share_a_rank(race, runs, at_once):
+    """Roles that return at one moment share an attempt; processes of one rank never do."""
     roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
     names = [f"run-{number}" for number in range(10)]
     for name in names:
@@ -339,8 +337,8 @@ def test_leaders_of_one_moment_share_an_attempt_unless_they_are_in_one_place(rac
 
 
 @pytest.mark.slow
-def test_jobs_without_a_launchers_name_are_told_apart_by_their_parent(tmp_path):
-    """Two jobs on one host, started by two shells with RANK alone, never mix in one folder."""
+def test_jobs_without_a_launcher_are_separated_by_their_parent(tmp_path):
+    """Two jobs on one host that two shells start without a launcher use different folders."""
     script = (
         "import sys, time; from pathlib import Path; from rlprof.rundir import join\n"
         "from rlprof.types import Target\n"

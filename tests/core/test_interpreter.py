@@ -1,4 +1,4 @@
-"""Processes of rlprof's own: they find what training finds, and end with who began them."""
+"""rlprof's own processes import what training imports and end with the process that began them."""
 
 import os
 import signal
@@ -55,8 +55,8 @@ print(_calibration.measured(uses["actor"][0]))
 
 # failures.md: all-whole
 @pytest.mark.slow
-def test_the_working_directory_is_not_looked_into(tmp_path):
-    """Exports and measurements are done in one full of traps; the script's own is looked into."""
+def test_modules_of_the_working_directory_are_not_imported(tmp_path):
+    """Exports and measurements import from the script's folder, not from the working directory."""
     home, shadows = tmp_path / "script", tmp_path / "shadows"
     home.mkdir()
     shadows.mkdir()
@@ -76,15 +76,15 @@ def test_the_working_directory_is_not_looked_into(tmp_path):
 
 
 class Preloads:
-    """A tool that comes into every child."""
+    """A tool that loads itself into every child."""
 
     @staticmethod
     def leave_alone(environ):
         del environ["PROFILER"]
 
 
-def test_what_is_said_to_the_process_that_trains_is_kept_out_of_rlprofs_own(monkeypatch):
-    """Variables of rlprof are left out of the environment, and a tool takes itself out."""
+def test_rlprofs_own_processes_lack_its_variables_and_the_tools(monkeypatch):
+    """Processes of rlprof get the environment without its own variables and the tool's."""
     monkeypatch.setattr(interpreter, "_unrecorded", [])
     monkeypatch.setenv("RLPROF_RUN_ID", "a-run")
     monkeypatch.setenv("PROFILER", "on")
@@ -115,8 +115,8 @@ HANGS = """
 
 @pytest.mark.slow
 @cases("command, child", ("doctor", '"job": "window"'), ("plan", "rlprof_cli.calibrate_process"))
-def test_children_go_with_the_command(command, child, monkeypatch, tmp_path):
-    """A tool that hangs in a dry window, or while it is measured, does not outlive Ctrl-C."""
+def test_children_end_with_their_command(command, child, monkeypatch, tmp_path):
+    """Ctrl-C ends a command and its child in which a tool hangs."""
     site, here = tmp_path / "site", str(tmp_path)
     site.mkdir()
     install(monkeypatch, site, "rlprof-hangs", HANGS, tool("hangs", "Hangs"))

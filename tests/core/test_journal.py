@@ -1,4 +1,4 @@
-"""The file of JSON lines: strict whatever is written, whole whatever the disk refuses."""
+"""The JSON lines file: every line is strict JSON, and disk errors lose no line."""
 
 import errno
 import json
@@ -13,7 +13,7 @@ from tests.cases import cases, refused
 
 
 def strict(line: bytes):
-    """Read *line* as RFC 8259 and its strictest readers do."""
+    """Read *line* as strictly as RFC 8259 allows."""
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
 
@@ -33,8 +33,8 @@ def strict(line: bytes):
     ({1}, "{1}"),
     ((1, Path("/a/b")), [1, "/a/b"]),
 )
-def test_what_json_cannot_hold_becomes_its_text(value, expected):
-    """Any value makes a line that strict readers take, and it says what the value was."""
+def test_values_json_cannot_hold_become_text(value, expected):
+    """A value that JSON cannot hold becomes its text in a line of strict JSON."""
     record = strict(as_line({"value": value, "next": 1}))
 
     assert {"value": expected, "next": 1} == record
@@ -49,7 +49,7 @@ def _file(tmp_path):
 
 
 class Disk:
-    """Stands in for `os.write`; takes 7 bytes at once, and so many in all."""
+    """Stands in for `os.write`; takes 7 bytes per call, and *free* bytes in all."""
 
     def __init__(self, monkeypatch, *, free):
         self.free, self.write = free, os.write
@@ -65,7 +65,7 @@ class Disk:
 
 @pytest.mark.parametrize("free", [0, 6, 8])
 def test_what_a_full_disk_refuses_is_written_later(file, monkeypatch, free):
-    """Wherever a disk fills up, the next call goes on at that very byte."""
+    """After a full disk, the next write continues at the first byte that was refused."""
     whole = b"".join(LINES)
     disk = Disk(monkeypatch, free=free)
     journal = Journal(file)
@@ -80,8 +80,8 @@ def test_what_a_full_disk_refuses_is_written_later(file, monkeypatch, free):
     assert (0, whole + b"more\n") == (len(journal), file.read_bytes())
 
 
-def test_a_folder_that_cannot_be_made_keeps_the_lines(tmp_path):
-    """Lines wait for a run folder that is not there yet."""
+def test_lines_wait_for_a_folder_that_cannot_be_made(tmp_path):
+    """Lines wait until the folder of their file can be made."""
     (tmp_path / "manifest").write_text("in the way")
     journal = Journal(tmp_path / "manifest" / "process.jsonl")
 
@@ -92,8 +92,8 @@ def test_a_folder_that_cannot_be_made_keeps_the_lines(tmp_path):
     assert b"".join(LINES) == (tmp_path / "manifest" / "process.jsonl").read_bytes()
 
 
-def test_a_file_that_was_removed_is_not_made_anew(file):
-    """With its descriptor lost, too, there is nothing to go on with: the lines wait."""
+def test_a_removed_file_is_not_created_again(file):
+    """A journal whose file and descriptor are gone keeps its lines and creates no new file."""
     journal = Journal(file)
     journal.write(LINES[:1])
     os.close(journal._fd)
@@ -118,8 +118,8 @@ def read(file):
     (b'{"x{"a":1}\n{"a":1}\n{"b":2}\n', ["manifest/process.jsonl: 1 cut line skipped"]),
     (b'{"a":1}\n\0\0\0\n\xff\n{"b":2}\n', ["manifest/process.jsonl: 2 cut lines skipped"]),
 )
-def test_whatever_is_no_record_is_skipped_and_counted(file, content, problems):
-    """The records around what a crash or a bad disk left are all read."""
+def test_lines_that_are_no_records_are_skipped_and_counted(file, content, problems):
+    """Lines that a crash or a bad disk damaged are skipped and counted; all records are read."""
     file.parent.mkdir()
     file.write_bytes(content)
 

@@ -37,7 +37,7 @@ class Odd(Tool):
 
 
 def test_every_key_and_option_is_listed(shell, monkeypatch, tmp_path):
-    """In the terminal's width, whatever a plugin's source lacks; a broken one is left out."""
+    """`check --keys` lists every key and option in the terminal's width, without broken plugins."""
     install(monkeypatch, tmp_path, "prof-bad", "raise RuntimeError('no')", tool("bad", "X"))
     plugins.register("tool", "mine", Tool)
     plugins.register("engine", "odd", Odd)

@@ -1,4 +1,4 @@
-"""What lies on other nodes: where members have written, minus what was brought home."""
+"""Files left on other nodes: what members wrote there and the driver has not collected."""
 
 import os
 
@@ -32,8 +32,8 @@ def collected(at, **more):
     return event("collected", **PLACE, **said | more)
 
 
-def test_the_youngest_try_counts(write, shell):
-    """Where and how much is left, and why, until all is had: two have tried, in any order."""
+def test_the_latest_collection_counts(write, shell):
+    """`ls` reports the files left by the latest collection and its error, until none are left."""
     assert write(*beginning(), WRITES).left == ()  # its members still write there
     write(*beginning(), WRITES, ENDED)
     tried = collected(1, left_files=12, left_bytes=2_100_000_000, error="the node is gone")
@@ -49,8 +49,8 @@ def test_the_youngest_try_counts(write, shell):
     assert had.left == ()
 
 
-def test_what_can_be_salvaged_is_salvaged_where_its_run_folder_is(write, shell):
-    """The folder of the node, for the run folder cannot be seen there."""
+def test_ls_names_the_node_and_folder_to_salvage(write, shell):
+    """`ls` names the run folder on the member's node for salvage, not the driver's."""
     there = attrs.evolve(Here.now(), host="node-b", pid=1, started="before it")
     file = write(*beginning(), WRITES, ENDED).path / "manifest" / "actor-0.jsonl"
     file.write_bytes(b"".join(map(as_line, [*beginning(here=there), OPENED])))
@@ -65,8 +65,8 @@ def attached(role, target_role, rank, world):
     return event("attached", role=role, target=target, ranks=[rank])
 
 
-def test_who_has_written_on_its_own_node_is_not_missing(write, tmp_path, shell):
-    """The driver knows how many there are, and who of them has come; also under a second role."""
+def test_a_member_that_writes_on_its_own_node_is_not_missing(write, tmp_path, shell):
+    """A member that writes on its own node is not missing, under a second role neither."""
     posts = [attached("actor", "actor", rank, 3) for rank in range(3)]
     posts += [attached("ref", "actor", rank, 3) for rank in (1, 2)]
 

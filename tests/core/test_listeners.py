@@ -1,4 +1,4 @@
-"""Listeners hear what happens in a session, and cost nobody but themselves."""
+"""Listeners get the events of a session and cannot disturb it or each other."""
 
 import threading
 
@@ -17,7 +17,7 @@ def listen(word, **hooks):
 
 @pytest.fixture(name="heard")
 def _heard():
-    """Register the listener `ear`; return what it hears, in order."""
+    """Register the listener `ear`; return the list of the events it gets."""
     heard = []
 
     def hear(*what):
@@ -41,8 +41,8 @@ def _heard():
 
 
 @pytest.mark.slow
-def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
-    """From the opening to the closing, with steps, windows, tools and phases; `live` does, too."""
+def test_a_listener_gets_all_events_in_order_on_its_own_thread(config, heard):
+    """A listener gets every step and window in order, on a thread of its own."""
     record(config(steps=[1], listeners=["ear"]), range(3))
 
     assert list(plugins.listeners(["ear"])) == ["live", "ear"]
@@ -60,7 +60,7 @@ def test_a_listener_hears_all_in_order_on_its_own_thread(config, heard):
 
 @pytest.mark.slow
 def test_a_listener_that_raises_is_called_again(config, caplog):
-    """What it raises is logged once, all else goes on; what raises at spans sees no more."""
+    """A listener that raises is called again and warned about once; its span watcher is dropped."""
     called, seen = [], []
 
     class Raises:
@@ -87,7 +87,7 @@ def test_a_listener_that_raises_is_called_again(config, caplog):
 
 @pytest.mark.slow
 def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, heard, monkeypatch):
-    """Steps go on, the others hear all; closing leaves it behind, and says which hook it was in."""
+    """A listener that hangs delays no step, listener or close; the run names its hook."""
     monkeypatch.setattr("rlprof.session._listeners._OPEN_S", 0.01)
     monkeypatch.setattr("rlprof.session._listeners._CLOSE_S", 0.1)
     let_go = threading.Event()
@@ -107,7 +107,7 @@ def test_a_listener_that_hangs_delays_no_step_and_no_other_listener(config, hear
 
 @pytest.mark.slow
 def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
-    """The manifest says how many."""
+    """The run reports how many events a slow listener missed."""
     monkeypatch.setattr("rlprof.session._listeners._MOST", 2)
     let_go = threading.Event()
 
@@ -121,8 +121,8 @@ def test_events_that_a_slow_listener_misses_are_counted(config, monkeypatch):
     assert any(one.endswith("listener slow is slow: it missed 3 events") for one in problems)
 
 
-def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
-    """A step comes after its spans; figures that it adds are those that a logger asks for."""
+def test_a_listener_sees_spans_and_may_add_spans_and_figures(config):
+    """A listener sees a step's spans before the step and can add spans and figures."""
     seen = []
 
     class Sees:
@@ -148,7 +148,7 @@ def test_a_listener_sees_spans_as_they_are_written_and_adds_some(config):
 
 
 def test_without_listeners_a_session_records_and_has_no_figures(config):
-    """A lean image writes windows, spans and its manifest; what is no listener is a fault."""
+    """A session without listeners records windows, but no figures or counters."""
     prof = record(config(steps=[1], listeners="none"), range(3))
 
     assert [one.state for one in rlprof.read(prof.run_dir).captures] == ["whole"]

@@ -1,4 +1,4 @@
-"""Requests to a live run: seen by the helper thread, opened at the next step that is free."""
+"""Requests to a live run: the helper thread reads them, the next free step records."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ from tests.waiting import wait_until
 
 
 def asked(prof, **wanted):
-    """Leave a request, wait until the helper thread has answered it; return the answers."""
+    """Write a request, wait until the helper thread has answered it; return the answers."""
     request = control.Request(**({"id": control.new_id(), "role": "actor"} | wanted))
     control.write(prof.run_dir, request)
 
@@ -44,8 +44,8 @@ def windows(prof):
 
 
 @pytest.mark.slow
-def test_a_run_without_steps_records_what_it_is_asked(config):
-    """Nothing until somebody asks, then the next steps; `at` names the first, for all ranks."""
+def test_a_run_without_steps_records_requests(config):
+    """Without steps, a run records requests only: the next steps, or those from `at` on."""
     with rlprof.open(config(steps="none")) as prof:
         train(prof, range(3))
         late = ask(prof, at=6, phases=("rollout",))
@@ -62,7 +62,7 @@ def test_a_run_without_steps_records_what_it_is_asked(config):
 
 
 def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls, tmp_path, shell):
-    """Two threads wait for a request, and nothing else: no tool, no scratch, no counters."""
+    """A run without steps starts two threads and loads no tool, scratch folder or counters."""
     before = set(threading.enumerate())
 
     with rlprof.open(config(steps="none", counters="none")) as prof:
@@ -82,7 +82,7 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
 
 # failures.md: step-over
 def test_a_step_that_is_over_is_refused(config):
-    """Rather than a later one, which other ranks may not take, none is recorded."""
+    """A request for a step that has begun or is over is refused, and no other step is recorded."""
     with rlprof.open(config(steps="none")) as prof:
         train(prof, range(5))
         prof.step(5)
@@ -109,8 +109,8 @@ def words(prof, shell):
     ({"artifacts": 0}, {}, "served 0 of 1; step 1 left nothing"),
     ({"raises_in": "export:update"}, {}, "served 0 of 1; step 1 failed in part"),
 )
-def test_a_step_of_which_something_is_lost_is_not_served(config, shell, options, wanted, how):
-    """What was due in it was skipped, or the tool has failed in one of its windows."""
+def test_a_step_with_a_failed_or_skipped_window_is_not_served(config, shell, options, wanted, how):
+    """A step that was skipped, failed or left nothing does not count as served."""
     with rlprof.open(config(steps="none", options=options)) as prof:
         ask(prof, **wanted)
         train(prof, [1])
@@ -122,8 +122,8 @@ def test_a_step_of_which_something_is_lost_is_not_served(config, shell, options,
 
 # failures.md: partly-served
 @pytest.mark.slow
-def test_a_request_is_taken_back_until_a_step_has_begun(config, shell):
-    """Each target says what became of it: one that has begun goes on, and later ones are told."""
+def test_a_request_can_be_cancelled_until_its_first_step(config, shell):
+    """A request can be cancelled until its first step begins; one that has begun goes on."""
     with rlprof.open(config(steps="none")) as prof:
         ask(prof, id="begun", next=30)
         ask(prof, id="late", at=7)
@@ -146,8 +146,8 @@ def test_a_request_is_taken_back_until_a_step_has_begun(config, shell):
 
 
 @pytest.mark.slow
-def test_options_and_tools_of_a_request_are_its_own(config, calls):
-    """They hold for its windows; those of the config come back after it."""
+def test_options_and_tools_of_a_request_hold_for_its_windows_only(config, calls):
+    """Options and tools of a request hold for its windows only."""
     with rlprof.open(config(steps=[1], options={"level": 2})) as prof:
         ask(prof, options={"fake": {"level": 5}}, phases=("update",))
         train(prof, range(1, 3))
@@ -170,12 +170,12 @@ def test_options_and_tools_of_a_request_are_its_own(config, calls):
      "fake.levle: unknown key; did you mean 'level'?"),
     ({}, {"mode": "continuous", "phases": ("rollout",)}, "only discrete mode records by phase"),
     ({"roles": {"actor": {"tool": []}}}, {}, "actor has no tool; name one: --tool torch"),
-    # rather than wait for ever
+    # instead of waiting without end
     ({"steps": {"every": 1, "first": 5}}, {},
      "the config records every step, none is left to ask for"),
 )  # fmt: skip
 def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said, wanted, error):
-    """It is checked like a config; the answer, with every fault, is in the manifest."""
+    """A request that cannot work is refused with its fault in the manifest; training goes on."""
     with rlprof.open(config(**{"steps": "none", **said})) as prof:
         answer = ask(prof, **wanted)
         train(prof, range(2))
@@ -186,8 +186,8 @@ def test_a_request_that_cannot_work_is_refused_and_training_goes_on(config, said
 
 
 @pytest.mark.slow
-def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
-    """A process answers only what is meant for it."""
+def test_a_process_answers_only_requests_to_its_role_and_rank(config, monkeypatch, tmp_path):
+    """A process answers only requests to its own role and rank."""
     monkeypatch.setenv("RLPROF_RUN", str(tmp_path / "run"))
     with rlprof.open(config(steps="none"), rank=1, world_size=4) as prof:
         control.write(prof.run_dir, control.Request(id="a", role="critic", ranks=None))
@@ -201,7 +201,7 @@ def test_other_ranks_and_roles_take_no_notice(config, monkeypatch, tmp_path):
 
 
 def test_ranks_that_have_not_opened_the_run_are_waited_for_and_named(config, shell):
-    """The world of a role says which ranks there are; none is left out in silence."""
+    """`capture` waits for ranks that have not opened the run, and names those it does not ask."""
     with rlprof.open(config(steps="none"), rank=0, world_size=2) as prof:
         prof.scribe.flush()
         code, out, _ = shell("capture", prof.run_dir, "--rank", "all", "--no-wait")
@@ -216,8 +216,8 @@ def test_ranks_that_have_not_opened_the_run_are_waited_for_and_named(config, she
     assert ["each begins with its own" in one for one in (out, said)] == [False, True]
 
 
-def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):
-    """A process that joins late is not asked what was asked before it came."""
+def test_a_later_session_ignores_older_requests(config, monkeypatch):
+    """A process that joins a run later ignores older requests."""
     monkeypatch.setenv("RLPROF_RUN_ID", "one")
     with rlprof.open(config(steps="none")) as first:
         control.write(first.run_dir, control.Request(id="old", role="critic"))
@@ -230,8 +230,8 @@ def test_requests_of_before_are_not_for_a_later_session(config, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["{", '{"id": "x", "role": "actor", "pahse": 1}'])
-def test_a_file_that_is_no_request_harms_nobody(config, caplog, text):
-    """It is told once and passed over."""
+def test_a_file_that_is_no_request_is_skipped(config, caplog, text):
+    """A file that is no request is logged once and skipped; the next request is served."""
     with rlprof.open(config(steps="none")) as prof:
         (prof.run_dir / "requests").mkdir()
         (prof.run_dir / "requests/bad.json").write_text(text)
@@ -253,7 +253,7 @@ with rlprof.open(config | {"steps": "none"}) as prof:
 
 @pytest.fixture(name="live")
 def _live(tmp_path):
-    """Run a training process without steps to record; return the folder of its run."""
+    """Run a training process without steps to record; yield the parent of its run folder."""
     runs = tmp_path / "runs"
     program = command(PROGRAM, runs, tmp_path / "scratch")
     process = subprocess.Popen(**program, stdout=subprocess.PIPE, text=True)
@@ -266,8 +266,8 @@ def _live(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
-    """Its notes, and what there is instead of a timeline; each fault, or the answer of the run."""
+def test_capture_reports_why_a_request_failed(live, shell):
+    """`capture` prints why a window failed, or the faults of a request that is refused."""
     asked = (["--set", "raises_in=start"], ["--set", "levle=1"], ["--role", "critic"],
              ["--next", "0", "--rank", "x", "--set", "level"], ["--at", "9" * 30],
              ["--timeout", "nan"])  # fmt: skip
@@ -289,8 +289,8 @@ def test_the_command_says_why_a_window_failed_or_cannot_be_asked(live, shell):
     assert "--timeout: expected seconds, more than 0 and up to 86400, got 'nan'" in errs[5]
 
 
-def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
-    """At once, where the plugin is installed here, and nothing is asked of the run that goes on."""
+def test_capture_checks_options_before_it_asks(config, shell):
+    """`capture` refuses a wrong option without asking the run, and an ended run with its time."""
     wrong = {
         "levle=1": "--set fake.levle: unknown key; did you mean 'level'?",
         "fake.level=high": "--set fake.level: expected a whole number, got 'high'",
@@ -314,7 +314,7 @@ def test_a_wrong_option_is_refused_by_what_was_typed(config, shell):
 
 
 def watched(config, seconds, **rule):
-    """Let steps take *seconds*; return the steps that were found slow, by what is said of them."""
+    """Let steps take *seconds*; return the messages about those found slow."""
     checked = load_config(config(slow_step=rule))
     slow = SlowSteps(checked.slow_step)
     for step, took_s in enumerate(seconds):
@@ -323,12 +323,12 @@ def watched(config, seconds, **rule):
 
 
 @pytest.mark.slow
-def test_a_slow_step_has_the_next_one_recorded(config, shell):
-    """It is asked for like any request, and says in the manifest what it is due to."""
+def test_a_slow_step_requests_the_next_one(config, shell):
+    """A slow step requests the next one, and the answer names the slow step."""
     given = config(steps="none", slow_step={"times": 1e5}, roles={"actor": {"ranks": "all"}})
     with rlprof.open(given) as prof:
         for step in prof.steps(range(10)):
-            if step == 7:  # the steps before are as good as nothing
+            if step == 7:  # the steps before took next to no time
                 prof._step_ns -= 10**13
             prof.scribe._wake.set()
             prof.scribe.flush()
@@ -345,8 +345,8 @@ def test_a_slow_step_has_the_next_one_recorded(config, shell):
     assert served in shell("ls", prof.run_dir)[1]
 
 
-def test_what_is_slow_is_measured_by_the_median(config):
-    """One slow step does not make the next one usual; a new pace becomes usual in time."""
+def test_a_step_is_slow_by_the_median(config):
+    """A step is slow by the median of those before it, which one slow step does not move."""
     steady = [1.0] * 6
 
     assert watched(config, [*steady, 1.9, 1.9]) == []
@@ -354,13 +354,13 @@ def test_what_is_slow_is_measured_by_the_median(config):
         "rlprof: step 6 took 2.1 s, 2.1 times the median of 1 s"
     ]
     assert len(watched(config, [*steady, *[9.0] * 60], most=1)) == 1
-    assert watched(config, [60.0, 1.0, 1.0, 30.0, 1.0]) == []  # what warms up tells no pace
-    assert watched(config, [*[0.001] * 6, 0.09]) == []  # ten times next to nothing
+    assert watched(config, [60.0, 1.0, 1.0, 30.0, 1.0]) == []  # steps that warm up do not count
+    assert watched(config, [*[0.001] * 6, 0.09]) == []  # 90 times the median, but short
 
 
 @pytest.mark.slow
-def test_a_step_that_is_recorded_is_no_measure(config):
-    """Recording takes time of its own."""
+def test_a_recorded_step_is_never_slow(config):
+    """A step that was recorded is never reported as slow, because recording takes time."""
     with rlprof.open(config(steps=[7], slow_step={})) as prof:
         for step in prof.steps(range(10)):
             with prof.phase("rollout"):

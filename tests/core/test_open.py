@@ -1,4 +1,4 @@
-"""What `rlprof.open` takes from its arguments and from the environment, and what it refuses."""
+"""Arguments and environment variables of `rlprof.open`, and the errors it raises."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from tests.core.steps import record, train
 
 
 def test_without_a_config_rlprof_is_off(config):
-    """One object of empty methods, all that a session offers; `enabled: false` is off, too."""
+    """Without a config, or if it is disabled, open returns Off with the methods of a session."""
     prof = rlprof.open()
 
     with prof:
@@ -38,8 +38,8 @@ def test_without_a_config_rlprof_is_off(config):
 
 
 @pytest.mark.slow
-def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monkeypatch, capsys):
-    """With the path as a shell there takes it; at the end only where there are windows to count."""
+def test_a_session_prints_its_run_folder_and_what_it_recorded(config, monkeypatch, capsys):
+    """A session prints its run folder on stderr when it opens, and its windows when it closes."""
     monkeypatch.delenv("RLPROF_QUIET")
     with rlprof.open(config(steps=[1, 2], options={"raises_in": "stop"})) as prof:
         monkeypatch.chdir(prof.run_dir.parent)
@@ -55,7 +55,7 @@ def test_a_run_says_on_stderr_where_it_is_and_what_it_has_recorded(config, monke
 
 
 def test_the_only_role_need_not_be_named(config):
-    """With one role in the config it is this process'; with more it must be said which."""
+    """The only role of a config need not be named; with several, open refuses to choose."""
     prof = record(config(roles={"critic": {}}), ())
 
     (process,) = rlprof.read(prof.run_dir).processes
@@ -67,7 +67,7 @@ def test_the_only_role_need_not_be_named(config):
 @cases("rank, size", ("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))  # fmt: skip
 def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, size):
-    """Each launcher's variables are known."""
+    """Rank and world size come from the variables of torchrun, Slurm or Open MPI."""
     monkeypatch.setenv(rank, "0")
     monkeypatch.setenv(size, "4")
 
@@ -84,7 +84,7 @@ def test_rank_and_world_size_come_from_the_launcher(config, monkeypatch, rank, s
     ({"RANK": "4", "WORLD_SIZE": "4"}, "rank 4 does not exist in a world of 4"),
 )
 def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, message):
-    """Before the run, loudly."""
+    """Open raises a ConfigError for a rank that is not a number or not in the world."""
     for name, value in env.items():
         monkeypatch.setenv(name, value)
 
@@ -92,7 +92,7 @@ def test_ranks_that_do_not_exist_are_refused(config, monkeypatch, env, message):
 
 
 def test_a_config_may_choose_ranks_of_a_larger_job(config, caplog):
-    """Those that exist are recorded; the others are named, in the log and as missing."""
+    """Ranks of the config that do not exist are logged and missing; the others are recorded."""
     prof = record(config(roles={"actor": {"ranks": [0, 7]}}), (1,), world_size=2)
 
     run = rlprof.read(prof.run_dir)
@@ -103,7 +103,7 @@ def test_a_config_may_choose_ranks_of_a_larger_job(config, caplog):
 
 @cases("key, where", ("run_dir", ""), ("scratch_dir", f"/rlprof-{os.getuid()}"))
 def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key, where):
-    """What is wrong and what to do; where it was raised is for who debugs."""
+    """A folder that cannot be made is logged in two lines; the traceback is at level DEBUG."""
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "folder"
 
@@ -119,8 +119,8 @@ def test_a_folder_that_cannot_be_made_is_two_lines(config, caplog, tmp_path, key
     assert [r.levelname for r in caplog.records if r.exc_info] == ["DEBUG"]
 
 
-def test_a_config_error_names_the_command_that_helps_below_the_traceback():
-    """Also one that came from another process."""
+def test_a_config_error_has_a_note_with_the_command_that_helps():
+    """A ConfigError has a note with the command that helps, also after pickling."""
     with pytest.raises(rlprof.ConfigError) as wrong:
         rlprof.open({"tools": 1})
 
@@ -130,8 +130,8 @@ def test_a_config_error_names_the_command_that_helps_below_the_traceback():
 
 
 @pytest.mark.parametrize(("given", "role"), [("actor", "actor"), (None, "driver")])
-def test_always_keeps_spans_of_any_role(given, role, *, monkeypatch, tmp_path, caplog, capsys):
-    """One word in the environment is enough, or in the place of a file for `check` and `plan`."""
+def test_always_records_spans_of_any_role(given, role, *, monkeypatch, tmp_path, caplog, capsys):
+    """`always` in place of a config records spans of any role; `check` and `plan` accept it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RLPROF_CONFIG", "always")
     prof = record(None, role=given)

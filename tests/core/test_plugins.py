@@ -1,4 +1,4 @@
-"""What distributions offer, plugins and commands: found, and refused in words of ours."""
+"""Plugins and commands of other distributions are found, or refused in plain words."""
 
 import sys
 from importlib import metadata
@@ -33,8 +33,8 @@ def refusal(kind: plugins.Kind, name: str) -> str:
       "write roles: {rollout: {engine: motor}}")),
     ("tool", "qqq", "tool 'qqq' is not installed (installed: better, good)"),
 )  # fmt: skip
-def test_what_is_not_there_is_told_with_what_to_do(monkeypatch, kind, name, message):
-    """Install it, spell it, or take it for what it is."""
+def test_a_missing_plugin_is_refused_with_a_way_out(monkeypatch, kind, name, message):
+    """A missing plugin is refused with what to install, the right spelling or its real kind."""
     installed = {"rlprof.tools": ["good", "better"], "rlprof.engines": ["motor"]}
 
     def entry_points(group, name=None):
@@ -57,16 +57,16 @@ def test_what_is_not_there_is_told_with_what_to_do(monkeypatch, kind, name, mess
      ("implements no hook; mark its methods with @rlprof.hookimpl "
      "(a tool has configure, start, stop, export, lighter, advise)")),
 )  # fmt: skip
-def test_who_does_not_fit_is_named_with_all_it_takes_to_repair(monkeypatch, tmp_path, code, what):
-    """The plugin, its distribution and version, what it asks of core, what is wrong."""
+def test_a_plugin_that_does_not_load_is_named(monkeypatch, tmp_path, code, what):
+    """The error names a plugin that does not load, its distribution, version and fault."""
     more = {"version": "0.9", "requires": ["rlprof-core<0.1"]}
     install(monkeypatch, tmp_path, "prof-bad", code, tool("bad", "X"), **more)
 
     assert refusal("tool", "bad") == f"tool 'bad' (prof-bad 0.9) {what}{REPAIR}"
 
 
-def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
-    """Nobody is chosen by chance: both are named, and neither is imported."""
+def test_a_plugin_that_two_distributions_offer_is_refused(monkeypatch, tmp_path):
+    """A plugin that two distributions offer is refused; both are named, neither is imported."""
     one = install(monkeypatch, tmp_path, "prof-one", GOOD, tool("good", "Good"))
     two = install(monkeypatch, tmp_path, "prof-two", GOOD, tool("good", "Good"), version="2.0")
 
@@ -78,14 +78,14 @@ def test_what_two_distributions_offer_is_neithers(monkeypatch, tmp_path):
 
 
 def test_an_unknown_kind_is_refused():
-    """There are three kinds of plugins, and they are named."""
+    """`register` refuses an unknown kind of plugin and names the four it knows."""
     told = "register: no kind 'tol'; choose one of tool, engine, exporter, listener"
 
     assert refused(PluginError, rlprof.register, "tol", "x", Recorder) == told
 
 
 def made(name, base=object, hooks=None, **members):
-    """Make a class with these hooks and other members."""
+    """Make a class with these hooks and members."""
     marked = {one: hookimpl(hook) for one, hook in (hooks or {}).items()}
     return type(name, (base,), marked | members)
 
@@ -111,8 +111,8 @@ Early = made("Early", Starts, runs_on=property(lambda self: "process"))
     ("tool", NoPlace, "has runs_on 'proces'; choose one of thread, process, node"),
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_what_core_could_not_call_is_refused(kind, cls, what):
-    """Hooks that do not exist, arguments that are not given, and the contract before this one."""
+def test_a_plugin_that_core_cannot_call_is_refused(kind, cls, what):
+    """Unknown hooks, arguments and places are refused, and so are hooks of an earlier rlprof."""
     plugins.register(kind, "x", cls)
 
     assert what in refusal(kind, "x").removeprefix(f"{kind} 'x' (registered by hand) ")
@@ -129,13 +129,13 @@ def test_what_core_could_not_call_is_refused(kind, cls, what):
     (Unmarked, "has a method 'stop' that is never called; mark it with @rlprof.hookimpl"),
     ids=lambda value: getattr(value, "__name__", ""),
 )  # fmt: skip
-def test_an_author_is_told_what_would_not_be_called(cls, what):
-    """`rlprof plugins` and the kit say what is wrong in the words of the contract."""
+def test_misfits_of_a_plugin_are_reported_to_its_author(cls, what):
+    """`misfits` names hooks, arguments and methods of a plugin that core would not call."""
     assert misfits("tool", cls) == [what]
 
 
 def test_a_damaged_distribution_is_named(tmp_path, monkeypatch):
-    """Its entry_points.txt makes importlib give up on all; the error says whose it is."""
+    """The error names the distribution whose entry_points.txt cannot be read."""
     offer(tmp_path, "broken", "[rlprof.tools]\nno entry\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -156,8 +156,8 @@ GREET = """
 OFFER = "[rlprof.commands]\ngreet = {module}\n"
 
 
-def test_it_stands_for_none_of_our_own_and_costs_them_nothing(monkeypatch, tmp_path, shell):
-    """It is listed, and imported for nothing else; one called like one of core's is passed over."""
+def test_an_offered_command_is_listed_and_imported_only_then(monkeypatch, tmp_path, shell):
+    """An offered command is imported for its own use and help only, and cannot replace ours."""
     module = install(monkeypatch, tmp_path, "greeter", GREET, OFFER + "ls = {module}\n")
 
     shell("plugins")
@@ -176,8 +176,8 @@ def test_it_stands_for_none_of_our_own_and_costs_them_nothing(monkeypatch, tmp_p
     ("raise RuntimeError('broken')", "does not load: RuntimeError: broken; repair or uninsta"),
     ("def add(subparsers): pass", "adds no 'greet'"),
 )
-def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, shell, module, why):
-    """And only then: the list of commands is there all the same."""
+def test_a_broken_command_fails_only_when_it_is_called(monkeypatch, tmp_path, shell, module, why):
+    """A broken command of another distribution reports its error only when it is called."""
     install(monkeypatch, tmp_path, "greeter", module, OFFER)
 
     listed, *_ = shell()
@@ -188,8 +188,8 @@ def test_one_that_is_broken_says_why_when_it_is_called(monkeypatch, tmp_path, sh
     assert "greeter" in err
 
 
-def test_one_that_two_offer_is_refused(monkeypatch, tmp_path, shell):
-    """Nobody guesses which is meant."""
+def test_a_command_that_two_distributions_offer_is_refused(monkeypatch, tmp_path, shell):
+    """A command that two distributions offer is refused, and both are named."""
     for name in ("greeter", "waver"):
         install(monkeypatch, tmp_path, name, GREET, OFFER)
 

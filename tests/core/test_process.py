@@ -1,4 +1,4 @@
-"""Who a process is, whether it lives, what its clocks say, and how files and names are called."""
+"""Identity and life of processes, their clocks, and names of files."""
 
 import ast
 import json
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @pytest.mark.slow
 def test_another_process_is_alive_until_it_is_killed():
-    """A process of the same machine is seen to live and to die, also while nobody collects it."""
+    """A process counts as alive until it is killed, and as dead while it is a zombie."""
     called_ns = time.time_ns()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", SAY], **pipes)
@@ -50,8 +50,8 @@ def test_another_process_is_alive_until_it_is_killed():
     assert called_ns - 2 * tick_ns < born_ns < answered_ns
 
 
-def test_what_cannot_be_seen_is_not_guessed(monkeypatch):
-    """Another host, boot or container is unknown, whatever the pid; who refuses a signal lives."""
+def test_the_state_of_a_process_elsewhere_is_unknown(monkeypatch):
+    """A process of another host, boot or container is unknown; one that refuses a signal lives."""
 
     def refuse(pid, number):
         raise PermissionError
@@ -73,8 +73,8 @@ STEPPED_BACK = Clock(EPOCH - 50 * SECOND, 10 * SECOND, 30)
 
 
 @pytest.mark.parametrize(("stepped", "gain_s"), [(STEPPED, 60), (STEPPED_BACK, -60)])
-def test_a_step_is_not_interpolated(stepped, gain_s):
-    """Where the wall clock was set the nearer pair counts, and the bound says how far off it is."""
+def test_a_clock_that_was_set_is_not_interpolated(stepped, gain_s):
+    """After the wall clock was set, the nearer pair counts, and its bound is the jump."""
     before = clock_at([AT_0, stepped], 4 * SECOND)
     after = clock_at([AT_0, stepped], 6 * SECOND)
 
@@ -84,7 +84,7 @@ def test_a_step_is_not_interpolated(stepped, gain_s):
 
 @st.composite
 def drifting_clocks(draw):
-    """Draw pairs of clocks that drift, another way between any two pairs, and the true clock."""
+    """Draw pairs of clocks that drift at another rate between any two pairs, and the true clock."""
     spans = draw(st.lists(st.integers(10**6, 100 * SECOND), min_size=1, max_size=6))
     rates = draw(st.lists(st.integers(-499, 499), min_size=len(spans), max_size=len(spans)))
     start = draw(st.integers(0, 10**15))
@@ -102,7 +102,7 @@ def drifting_clocks(draw):
 
 @st.composite
 def stepped_clocks(draw):
-    """Draw two pairs of clocks, one of which was set somewhere in between, and the true clock."""
+    """Draw two pairs of clocks, one of which was set in between, and the true clock."""
     at = draw(st.integers(10_000, 10 * SECOND - 10_000))  # not while a pair is read
     by = draw(st.integers(-1000 * SECOND, 1000 * SECOND) | st.integers(-(10**7), 10**7))
 
@@ -113,7 +113,7 @@ def stepped_clocks(draw):
 
 
 def misread(draw, at, truth):
-    """Read both clocks with a pause between them, as a thread put aside does."""
+    """Read both clocks with a pause in between, as a thread that loses the CPU does."""
     bound = draw(st.integers(10, 10_000))
     return Clock(truth(at + draw(st.integers(-bound // 2, bound // 2))), at, bound)
 
@@ -121,8 +121,8 @@ def misread(draw, at, truth):
 @pytest.mark.slow
 @given(drifting_clocks() | stepped_clocks(), st.data())
 @PROPERTY
-def test_the_truth_lies_within_the_bound(clocks, data):
-    """Whatever the drift below 500 ppm, whenever a step: the error is no larger than was said."""
+def test_the_true_time_lies_within_the_bound(clocks, data):
+    """The true time lies within the bound for any drift below 500 ppm and any jump of the clock."""
     pairs, truth = clocks
     reach = 100 * SECOND if len(pairs) > 2 else 0
     low, high = pairs[0].monotonic_ns - reach, pairs[-1].monotonic_ns + reach
@@ -134,7 +134,7 @@ def test_the_truth_lies_within_the_bound(clocks, data):
 
 
 def test_the_tightest_of_three_readings_counts(monkeypatch):
-    """A thread put aside between the two clocks spoils one reading, not the pair."""
+    """Of three readings of the clocks, the one with the shortest pause counts."""
     monotonic, realtime = iter([0, 900, 1000, 1010, 2000, 2300]), iter([1, 2, 3])
     fake = SimpleNamespace(monotonic_ns=lambda: next(monotonic), time_ns=lambda: next(realtime))
     monkeypatch.setattr(_process, "time", fake)
@@ -155,15 +155,15 @@ def test_the_tightest_of_three_readings_counts(monkeypatch):
     (Target("rollout", replica=2), Window(7, 8, "gen", 1), "rollout_replica2_step7_gen.1_pid42"),
     ids=["rank", "coordinates", "replica"],
 )
-def test_a_stem_tells_a_file_from_all_others(target, window, stem):
-    """A file that is moved out of its folder still says whose it is."""
+def test_a_stem_identifies_its_capture(target, window, stem):
+    """A file's stem names its target, coordinates, window and pid."""
     capture = Capture("run", target, window, "torch", host="h", pid=42)
 
     assert stem == capture.stem
 
 
-def test_type_checkers_see_the_names_there_are():
-    """The stub beside the package promises the same names, and imports each from somewhere."""
+def test_the_stub_has_the_names_of_the_package():
+    """The type stub lists the names of rlprof.__all__ and imports each of them."""
     stub = ast.parse(Path(rlprof.__file__).with_suffix(".pyi").read_text())
     imported = {
         alias.asname or alias.name

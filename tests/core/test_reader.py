@@ -1,4 +1,4 @@
-"""Reading a run folder: everything said is told, and no remains of a crash are too odd to read."""
+"""Reading a run folder: everything its files hold, also after a crash."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def event(name: str, /, mono: int = 500, **fields: Any) -> dict[str, Any]:
 
 
 def beginning(target: Target = ACTOR, here: Here | None = None) -> list[dict[str, Any]]:
-    """Make the lines every manifest begins with; the process is the calling one."""
+    """Make the first lines of a manifest, by default of the calling process."""
     here = Here.now() if here is None else here
     who = {"target": attrs.asdict(target), "here": attrs.asdict(here)}
     return [
@@ -55,7 +55,7 @@ ENDED = event("ended")
 
 
 class Folder:
-    """A run folder whose files are written as the tests say."""
+    """A run folder whose files the tests write."""
 
     def __init__(self, path: Path, **header: Any) -> None:
         self.path = path
@@ -76,7 +76,7 @@ class Folder:
 
 @pytest.fixture(name="folder")
 def _folder(tmp_path):
-    """An empty run folder that holds the trace the lines name."""
+    """An empty run folder that holds the trace of the lines above."""
     folder = Folder(tmp_path / "runs" / "a-run")
     file = folder.path / TRACE.path
     file.parent.mkdir(parents=True)
@@ -85,8 +85,8 @@ def _folder(tmp_path):
     return folder
 
 
-def test_a_capture_is_told_with_all_that_was_said(folder):
-    """Window, tool, options, times, artifacts and notes come out of their lines."""
+def test_a_capture_has_everything_its_lines_say(folder):
+    """A capture has the window, tool, options, times, artifacts and notes of its lines."""
     unsupported = {"stack": "not on this GPU"}
     started = STARTED | {"unsupported": unsupported}
     closed = CLOSED | {"reason": "limits.window_s 9 was reached"}
@@ -108,8 +108,8 @@ def test_a_capture_is_told_with_all_that_was_said(folder):
     assert (capture.started_ns - EPOCH, capture.exported_ns - EPOCH) == (1000, 2900)
 
 
-def test_a_driver_says_how_late_its_member_was(folder):
-    """The capture of the member has the seconds, and a note."""
+def test_a_capture_has_the_delays_its_driver_measured(folder):
+    """A member's capture has the delays that its driver wrote, and a note."""
     folder.write(*beginning(here=ELSEWHERE), OPENED, STARTED, CLOSED)
     late = {"target": attrs.asdict(ACTOR), **KEY}
     began = event("late", **late, hook="start", seconds=0.5)
@@ -139,11 +139,8 @@ STATES: dict[str, tuple[str, list[dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("case", STATES)
 @pytest.mark.parametrize("end", ["running", "ended", "died"])
-def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
-    """A process that has gone records and exports nothing any more; what is there stays.
-
-    Its spans must be whole; a live process may be in a line of them.
-    """
+def test_an_unfinished_capture_is_lost_with_its_process(folder, case, end):
+    """An unfinished capture is lost if its process ended; cut spans are a problem then."""
     state, lines = STATES[case]
     expected = "lost" if end != "running" and state in ("recording", "exporting") else state
     here = Here.now() if end == "running" else attrs.evolve(Here.now(), started="1")
@@ -160,7 +157,7 @@ def test_what_was_not_finished_is_lost_with_the_process(folder, case, end):
 @cases("lines, lacking", ([], "first line"), ([*beginning()[1:], OPENED], "first line"),
        ([beginning()[0]], "clock"))  # fmt: skip
 def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
-    """One that does not say whose it is, or when, is named, as a file that nobody finds."""
+    """A manifest without its first lines is left out and named, and so is a missing artifact."""
     made = artifact(), artifact(path="gone.json")
     folder.write(*beginning(), OPENED, *made, EXPORTED, ENDED, name="good")
     folder.write(*lines, name="bad")
@@ -183,8 +180,8 @@ def test_a_manifest_without_its_beginning_is_left_out(folder, lines, lacking):
     event("artifact", **KEY, artifact={"path": "x"}),
     event("opened", window=attrs.asdict(UPDATE) | {"start_step": "seventh"}, tool="fake"),
 )
-def test_a_line_that_does_not_fit_is_passed_over(folder, line):
-    """What a later version says, or says about windows that were never opened, changes nothing."""
+def test_a_line_that_does_not_fit_is_skipped(folder, line):
+    """An unknown event, or one of a window that was never opened, changes nothing."""
     folder.write(*beginning(), OPENED, STARTED, ENDED)
     before = folder.read()
     folder.write(*beginning(), OPENED, line, STARTED, ENDED)
@@ -199,8 +196,8 @@ def test_a_line_that_does_not_fit_is_passed_over(folder, line):
     ({"actor": [0, 9]}, [Target("actor", 9, 10)]),
     ({"critic": "all"}, [Target("critic", 0, 1)]),
 )
-def test_who_wrote_nothing_is_missing(tmp_path, expected, missing):
-    """Ranks the config asks for of which there is no manifest are named."""
+def test_an_expected_rank_without_a_manifest_is_missing(tmp_path, expected, missing):
+    """Ranks that the config expects and that have no manifest are missing."""
     folder = Folder(tmp_path / "run", expected=expected)
     for rank in (0, 3):
         folder.write(*beginning(Target("actor", rank, 4)), ENDED, name=f"actor-{rank}")
@@ -210,7 +207,7 @@ def test_who_wrote_nothing_is_missing(tmp_path, expected, missing):
 
 @pytest.mark.parametrize(("quiet_s", "state"), [(0, "running"), (30, "running"), (90, "died")])
 def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
-    """A process nobody here can see is taken for dead when it has written nothing for a minute."""
+    """A process of another host counts as dead after a minute without a new line."""
     file = folder.write(*beginning(here=ELSEWHERE), OPENED)
     wrote = time.time() - quiet_s
     os.utime(file, (wrote, wrote))
@@ -226,8 +223,8 @@ def test_another_host_lives_as_long_as_it_writes(folder, quiet_s, state):
     ("actor", "driver", "died"),
     ("critic", "actor", "ended, 1 died"),
 )
-def test_a_run_ends_as_its_driver_did(folder, capsys, ended, dead, told):
-    """Without a driver, it died if all processes did; what died in a run that ended is counted."""
+def test_a_run_has_the_state_of_its_driver(folder, capsys, ended, dead, told):
+    """A run has its driver's state, otherwise it died if all did; `ls` counts the dead."""
     gone = attrs.evolve(Here.now(), started="1")
     folder.write(*beginning(Target(dead), gone), name="dead")
     folder.write(*beginning(Target(ended)), ENDED, name="lives")
@@ -238,7 +235,7 @@ def test_a_run_ends_as_its_driver_did(folder, capsys, ended, dead, told):
 
 
 def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
-    """Whichever was opened last, wherever its files were copied. An attempt and an id are runs."""
+    """A folder of runs, `latest` and a run id stand for the run or attempt that opened last."""
     runs, names = tmp_path / "outputs/profile", ["c", "a", "a/attempt_2", "b"]
     paths = [
         Folder(runs / name, owner={"attempt": 1, "opened_ns": EPOCH + at}).path
@@ -263,8 +260,8 @@ def test_a_folder_of_runs_stands_for_the_latest(tmp_path, monkeypatch):
     b'{"run_id": "a-run", "owner": null}',
     b'{"run_id": "a", "owner": {"attempt": 1, "opened_ns": 1}, "config": 5}',
 )
-def test_a_header_that_is_none_is_refused(folder, content):
-    """A run.json that says nothing usable is a RunError that names the file."""
+def test_an_invalid_header_is_refused(folder, content):
+    """A run.json that is empty, cut or incomplete is a RunError that names the file."""
     file = folder.path / "run.json"
     file.write_bytes(content)
 
@@ -274,7 +271,7 @@ def test_a_header_that_is_none_is_refused(folder, content):
 # failures.md: later-version
 @cases("theirs, is_newer", ("9.0rc1", True), ("0.0.1", False), ("later", False))
 def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
-    """Where its shape is not understood, who wrote it is what a user can do something about."""
+    """An unreadable header of a newer rlprof is an error that names that version."""
     header = folder.header | {"rlprof": theirs, "expected": {"ranks": {"actor": "0-7"}}}
     (folder.path / "run.json").write_text(json.dumps(header))
 
@@ -289,8 +286,8 @@ def test_a_header_of_a_later_version_names_it(folder, theirs, is_newer):
 @pytest.mark.slow
 @cases("place, make, words", ("manifest", os.mkdir, "is a folder, not a file"),
        ("spans", lambda path: path.symlink_to("nowhere"), "is a link to nothing"))  # fmt: skip
-def test_what_is_no_file_is_told_and_passed_over(config, capsys, place, make, words):
-    """All else is read, by every command."""
+def test_every_command_skips_what_is_not_a_regular_file(config, capsys, place, make, words):
+    """Every command reports and skips a folder or broken link in place of a file."""
     path = record(config(steps=[1]), [1], "update").run_dir
     make(path / place / "odd.jsonl")
 

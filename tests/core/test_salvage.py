@@ -1,4 +1,4 @@
-"""`rlprof salvage`: what killed processes have left is exported, and what is missing is said."""
+"""`rlprof salvage` exports what killed processes left and reports what is missing."""
 
 import fcntl
 import json
@@ -36,7 +36,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture(name="killed")
 def _killed(tmp_path):
-    """Return a function that runs a script until it is killed, and the folder of its run."""
+    """Return a function that runs a script until it is killed and returns its run folder."""
 
     def run(script=OPENED + CLOSED):
         runs = tmp_path / "killed"
@@ -52,8 +52,8 @@ def states(path):
     return [capture.state for capture in rlprof.read(path).captures]
 
 
-def test_windows_nobody_exported_are_exported(killed, tmp_path, shell):
-    """What was closed is whole, what was open is partial, and nothing stays in scratch."""
+def test_salvage_exports_the_windows_of_a_killed_process(killed, tmp_path, shell):
+    """Salvage makes closed windows whole and the open one partial, and empties scratch."""
     path = killed()
     before = states(path)
 
@@ -78,8 +78,8 @@ def test_windows_nobody_exported_are_exported(killed, tmp_path, shell):
 
 
 # failures.md: salvage-busy
-def test_an_export_that_outlived_its_process_is_only_written_down(killed, shell):
-    """The helper process, or another salvage, had finished: its files are taken as they are."""
+def test_salvage_keeps_files_that_are_exported_already(killed, shell):
+    """Salvage keeps the files of a finished export and only writes the manifest."""
     path = killed()
     made = []
     for capture in rlprof.read(path).captures[::2]:  # one was closed, one was not
@@ -94,8 +94,8 @@ def test_an_export_that_outlived_its_process_is_only_written_down(killed, shell)
 
 
 # failures.md: salvage-busy, salvage-tried
-def test_what_another_salvage_is_at_or_what_is_gone_is_left(killed, shell):
-    """It is said, and the others are salvaged; what was another's can be had afterwards."""
+def test_salvage_skips_locked_and_missing_raw_data(killed, shell):
+    """Salvage reports and skips locked or missing raw data; a second one gets the unlocked."""
     path = killed()
     busy, gone, _ = (Path(capture.scratch) for capture in rlprof.read(path).captures)
     shutil.rmtree(gone)
@@ -114,8 +114,8 @@ def test_what_another_salvage_is_at_or_what_is_gone_is_left(killed, shell):
 
 
 # failures.md: salvage-tried
-def test_another_host_is_named(killed, shell):
-    """Raw data that lie elsewhere are salvaged there."""
+def test_salvage_names_the_host_of_the_raw_data(killed, shell):
+    """Salvage names the host on which the raw data lie."""
     path = killed()
     there = attrs.evolve(Here.now(), host="node17")
     edit(path, here=attrs.asdict(there), scratch="/nowhere/at/all", realtime_ns=1)
@@ -127,8 +127,8 @@ def test_another_host_is_named(killed, shell):
 
 
 # failures.md: salvage-tried
-def test_an_export_that_failed_is_tried_again(kept, monkeypatch, shell):
-    """Raw data kept after a failed export are salvage, too, once the cause is gone."""
+def test_salvage_tries_a_failed_export_again(kept, monkeypatch, shell):
+    """Salvage exports raw data of a failed export again and notes both."""
     path, scratch = kept
     failed = states(path)
     data = json.loads((scratch / "capture.json").read_bytes())
@@ -148,8 +148,8 @@ def test_an_export_that_failed_is_tried_again(kept, monkeypatch, shell):
 
 
 # failures.md: salvage-tried
-def test_a_plugin_that_is_not_here_is_named(killed, shell):
-    """Whoever salvages on another machine is told what to install; the raw data stay."""
+def test_salvage_names_a_plugin_that_is_not_installed(killed, shell):
+    """Salvage names a plugin that is not installed and keeps the raw data."""
     path = killed()
     plugin = "rlprof_gone:Gone"
     says = "fake needs the module rlprof_gone, which is not installed here"
@@ -170,14 +170,14 @@ def test_a_plugin_that_is_not_here_is_named(killed, shell):
 
 @pytest.fixture(name="kept")
 def _kept(config):
-    """Record a window whose export fails, so that its raw data are kept; return run and folder."""
+    """Record a window whose export fails and keeps its raw data; return run and folder."""
     prof = record(config(options={"raises_in": "export"}), [0])
     (capture,) = rlprof.read(prof.run_dir).captures
     return prof.run_dir, Path(capture.scratch)
 
 
 def edit(path, **changes):
-    """Change what its manifest says, in every line that says it."""
+    """Change fields of the manifest in every line that has them."""
     (manifest,) = path.glob("manifest/*")
     lines = [
         line | {name: value for name, value in changes.items() if name in line}
@@ -187,7 +187,7 @@ def edit(path, **changes):
 
 
 def salvaged(path, capsys):
-    """Salvage *path*; return what was said of its one window."""
+    """Salvage *path*; return the message about its one window."""
     capsys.readouterr()
     code = main(["salvage", str(path)])
     assert code == 1
@@ -199,8 +199,8 @@ def everything(folder):
 
 
 # failures.md: left-alone
-def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys):
-    """One that others may write to, or elsewhere: nothing is imported from there, nor deleted."""
+def test_salvage_touches_no_folder_that_core_did_not_make(kept, tmp_path, capsys):
+    """Salvage imports and deletes nothing in a folder that others may write to or made."""
     path, scratch = kept
     other, home = tmp_path / "elsewhere", tmp_path / "scratch" / f"rlprof-{os.getuid()}"
     shutil.copytree(scratch, other)
@@ -230,8 +230,8 @@ def test_a_folder_core_would_not_have_made_is_left_alone(kept, tmp_path, capsys)
     (lambda text: json.dumps(json.loads(text) | {"plugin": "__main__:Mine"}),
      "PluginError: Mine is a class of the script that ran, which no other process can import"),
 )  # fmt: skip
-def test_a_note_that_names_no_plugin_is_told(kept, capsys, spoilt, told):
-    """Nothing is exported without a note, nor by what is no plugin or cannot be imported."""
+def test_salvage_refuses_a_note_without_a_valid_plugin(kept, capsys, spoilt, told):
+    """Salvage keeps raw data whose note is empty or names no importable plugin."""
     path, scratch = kept
     file = scratch / "capture.json"
     file.write_text(spoilt(file.read_text()))

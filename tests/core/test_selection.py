@@ -1,4 +1,4 @@
-"""A part of a run: `Run.only`, what it keeps, and what it says where nothing is left."""
+"""A part of a run: the captures and spans that `Run.only` keeps, and its errors."""
 
 import attrs
 import pytest
@@ -14,7 +14,7 @@ SECOND = 10**9
 
 
 def step(process, number, *, phases=("rollout", "update")):
-    """Write a step of one second that begins at *number* seconds, and its phases, half each."""
+    """Write a step of one second that begins at *number* seconds, with phases of half a second."""
     start = NOW + number * SECOND
     outer = process.span("step", str(number), start, start + SECOND, step=number)
     for nth, name in enumerate(phases):
@@ -23,7 +23,7 @@ def step(process, number, *, phases=("rollout", "update")):
 
 
 def record(process, number, phase, *, tool="torch"):
-    """Record a phase of the step into a file, for as long as the phase took."""
+    """Write an artifact for a phase of the step, as long as the phase."""
     window = Window(number, number + 1, phase)
     start = NOW + number * SECOND + (SECOND // 2 if phase == "update" else 0)
     process.artifact(window, b"any", tool=tool, at=start, ns=SECOND // 2)
@@ -31,7 +31,7 @@ def record(process, number, phase, *, tool="torch"):
 
 @pytest.fixture(name="path", scope="module")
 def _path(tmp_path_factory):
-    """Build a run: a driver with an engine, two actors, an agent whose spans have no step."""
+    """Build a run: a driver with an engine, two actors, and an agent whose spans have no step."""
     run = RunBuilder(tmp_path_factory.mktemp("runs"))
     driver = run.process("driver", size=1)
     actors = [run.process("actor", rank) for rank in range(2)]
@@ -72,12 +72,12 @@ def spans(run):
 @cases("steps, found", ([4, 1], {1}), ([range(2, 9)], {3}), ([range(0, 10, 2)], set()),
        ([range(3, 2**62)], {3}))  # fmt: skip
 def test_steps_may_be_any_ranges(run, steps, found):
-    """Numbers, stretches, every other one, and ranges without an end."""
+    """Steps may be numbers, ranges with a stride, and ranges beyond the last step."""
     assert {one.window.start_step for one in run.only(Selection(steps=steps)).captures} == found
 
 
-def test_an_engine_s_role_keeps_who_holds_the_engine(run):
-    """The capture belongs to the driver's process; the driver's own spans are not of the role."""
+def test_the_role_of_an_engine_keeps_the_process_that_holds_it(run):
+    """The role of an engine selects its captures and keeps the driver's process, not its spans."""
     part = run.only(Selection(roles="rollout"))
 
     assert captured(part) == {("1/rollout", "rollout", "vllm"), ("3/rollout", "rollout", "vllm")}
@@ -86,8 +86,8 @@ def test_an_engine_s_role_keeps_who_holds_the_engine(run):
     assert {one.process for one in part.captures} <= set(part.by_name)
 
 
-def test_a_role_it_only_stands_in_is_an_actor_s_role_too(tmp_path):
-    """An actor of a fleet that is attached as two roles writes as the first, and is of both."""
+def test_a_second_role_of_an_actor_selects_it(tmp_path):
+    """An actor that is attached as a second role is selected by that role, too."""
     built = RunBuilder(tmp_path)
     driver, actor = built.process("driver", size=1), built.process("actor", size=1)
     target = attrs.asdict(Target("actor"))
@@ -102,8 +102,8 @@ def test_a_role_it_only_stands_in_is_an_actor_s_role_too(tmp_path):
     assert ("actor", "update", 1) in spans(part)
 
 
-def test_only_windows(run):
-    """Every capture, without what it recorded; of a tool that is named, too, with it."""
+def test_only_windows_keeps_captures_without_artifacts(run):
+    """`windows` keeps every capture without its artifacts; a named tool keeps its own."""
     part = run.only(Selection(only=["windows", "torch"]))
 
     assert captured(part) == captured(run)
@@ -111,8 +111,8 @@ def test_only_windows(run):
     assert spans(part) == set()
 
 
-def test_a_time(run):
-    """Captures and spans that have some of it; what ends as it begins has none."""
+def test_a_selected_time_keeps_what_overlaps_it(run):
+    """A selected time keeps captures and spans that overlap it, not those that end at its start."""
     part = run.only(Selection(from_ns=NOW + 3 * SECOND, until_ns=NOW + 3 * SECOND + SECOND // 2))
 
     assert captured(part) == {("3/rollout", "rollout", "vllm")}
@@ -123,7 +123,7 @@ def test_a_time(run):
 
 
 def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path):
-    """A process that died in its window may have recorded until then."""
+    """A lost capture that was never closed lasts until its process may have lived."""
     built = RunBuilder(tmp_path)
     actor = built.process(size=1)
     actor.open(Window(1, 2, "update"), NOW + SECOND)
@@ -151,13 +151,13 @@ def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path
      "nothing in it is all that is selected at once; select less"),
     ({"from_ns": 9, "until_ns": 9}, "the time selected ends before it begins"),
 )  # fmt: skip
-def test_nothing_is_an_error_that_says_what_there_is(run, asked, told):
-    """Which word matched nothing, and what there is instead."""
+def test_a_selection_that_matches_nothing_is_an_error(run, asked, told):
+    """A selection that matches nothing is an error that names the word and the alternatives."""
     assert refused(RunError, run.only, Selection(**asked)) == f"{run.path}: {told}"
 
 
-def test_of_an_empty_run_there_is_no_part(tmp_path):
-    """It says that there is none; all of it is all of it."""
+def test_any_selection_of_an_empty_run_is_an_error(tmp_path):
+    """An empty run equals its unrestricted selection; any other selection is an error."""
     run = rlprof.read(RunBuilder(tmp_path).path)
 
     assert run.only(Selection()) == run
@@ -166,7 +166,7 @@ def test_of_an_empty_run_there_is_no_part(tmp_path):
             run.only(Selection(**asked))
 
 
-def test_a_part_is_not_narrowed_again(run):
-    """Two selections are one, made at once."""
+def test_a_selection_cannot_be_narrowed_again(run):
+    """A selection of a selection is an error."""
     with pytest.raises(RunError, match="is a selection already"):
         run.only(Selection(steps=3)).only(Selection(roles="actor"))

@@ -1,4 +1,4 @@
-"""What a config and its steps are read from, and how they are refused."""
+"""Sources of a config and forms of its steps, and the errors for others."""
 
 import sys
 from pathlib import Path
@@ -20,13 +20,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def faults_of(file: Path, text: str) -> str:
-    """Return the whole error that *text* makes, the file's name cut short."""
+    """Return the whole error message of *text*, with the file's name shortened."""
     file.write_text(dedent(text), encoding="utf-8")
     return refused(ConfigError, load_config, file).replace(str(file), "FILE")
 
 
-def test_what_is_no_source_is_refused(file, tmp_path):
-    """It says what a config may be; a folder, and a file that is no text, are told apart."""
+def test_an_invalid_source_is_refused(file, tmp_path):
+    """A value that is no config source, a folder and a binary file are refused with the reason."""
     wanted = "config: expected a mapping, a YAML file or an OmegaConf node, got "
     file.write_bytes(b"tool: \xff")
     for value, message in (
@@ -38,7 +38,7 @@ def test_what_is_no_source_is_refused(file, tmp_path):
 
 
 def test_keys_given_twice_are_faults(file):
-    """YAML readers silently take the last of two; here both lines are named, at every depth."""
+    """A key that is given twice is a fault with both lines, at any depth."""
     text = """\
         tool: torch
         roles:
@@ -57,7 +57,7 @@ def test_keys_given_twice_are_faults(file):
 
 
 def test_anchors_and_merges_are_followed(file):
-    """What YAML offers for not repeating oneself works, for one key over another too."""
+    """A config may use YAML anchors and merges, whose keys it can override."""
     text = """\
         tool: torch
         roles:
@@ -87,12 +87,12 @@ def test_anchors_and_merges_are_followed(file):
     ("- 1", "FILE: expected keys and values, got [1]"),
 )  # fmt: skip
 def test_broken_yaml_is_one_fault(text, message, file):
-    """Whatever PyYAML raises becomes a fault with its line and column, if it has them."""
+    """Broken YAML is one fault, with line and column if PyYAML gives them."""
     assert message == faults_of(file, text)
 
 
 def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
-    """Without a config in the code, the message says where the name came from, and what to do."""
+    """The error for a missing file says that RLPROF_CONFIG names it, and what to write."""
     monkeypatch.chdir(tmp_path)
     hints = {"p.yaml": "; give the path of a YAML file", "alwys": "; did you mean 'always'?"}
     for name, hint in hints.items():
@@ -102,7 +102,7 @@ def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
 
 
 def test_interpolations_are_resolved(monkeypatch):
-    """A node of a bigger Hydra config sees all of it, and the environment."""
+    """Interpolations of a Hydra config resolve against the whole config and the environment."""
     monkeypatch.setenv("SCRATCH", "/local")
     whole = OmegaConf.create({
         "trainer": {"dir": "/shared", "last": 7},
@@ -126,8 +126,8 @@ def test_interpolations_are_resolved(monkeypatch):
     ({"strict": "???"}, "strict: Missing mandatory value: strict; repair it"),
     ({"roles": {"actor": {"ranks": [0, "???"]}}}, "roles.actor.ranks[1]: Missing mandatory"),
 )
-def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
-    """Where a value is missing or points to nowhere, its path is named, and what to do."""
+def test_an_unresolved_omegaconf_value_is_one_fault(wrong, told):
+    """A value that OmegaConf cannot resolve is one fault with its path."""
     node = OmegaConf.create({"tool": "torch", **wrong})
     assert refused(ConfigError, load_config, node).startswith(f"config: {told}")
 
@@ -147,7 +147,7 @@ def test_what_omegaconf_cannot_resolve_is_one_fault(wrong, told):
     ids=str,
 )
 def test_steps_are_read_in_all_their_forms(value, chosen, words):
-    """Lists, ranges with their end, both mixed, rules and none choose what they say."""
+    """Steps are read from lists, ranges, both mixed, rules and none, and print in one form."""
     steps = parse_steps(value)
 
     assert chosen == {step for step in range(40) if step in steps}
@@ -169,13 +169,13 @@ FORMS = "expected a list like [2, 5], a range like '2-4', {every: 100, first: 2}
     ({"every": 2, "first": 5, "last": 4}, "last 4 lies before first 5; no step is chosen"),
     ids=str,
 )
-def test_other_steps_are_refused_in_words(value, message):
-    """What is no step, range or rule is refused with what was expected; nothing is coerced."""
+def test_invalid_steps_are_refused(value, message):
+    """Steps that are no number, range or rule are refused with the expected form."""
     assert message == refused(ValueError, parse_steps, value)
 
 
 def test_a_stretch_may_have_no_end():
-    """Every step from some on: the end is told at once, not counted up to."""
+    """A rule without `last` makes a window without an end, and is not counted through."""
     steps = parse_steps({"every": 1, "first": 3})
 
     assert sys.maxsize == steps.stretch_end(5)

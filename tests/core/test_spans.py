@@ -1,4 +1,4 @@
-"""Spans: what threads and tasks write down between windows, as lines of a file and back."""
+"""Spans of threads and tasks, as lines of a file and read back."""
 
 import threading
 
@@ -28,7 +28,7 @@ ODD = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner),
     max_leaves=6,
 )  # fmt: skip
-"""Whatever a program may note, half of a surrogate pair too."""
+"""Any value that a program may note, half of a surrogate pair too."""
 
 
 @pytest.mark.slow
@@ -40,15 +40,15 @@ ODD = st.recursive(
     occurrence=st.integers(0, 3),
     noted=st.none() | st.dictionaries(st.text() | st.tuples(st.integers()), ODD),
 )
-def test_a_line_is_written_in_one_way(name, step, parent, occurrence, noted):
-    """The fast way writes what the plain one does, to the byte, whatever was noted."""
+def test_both_writers_of_a_span_agree(name, step, parent, occurrence, noted):
+    """The fast writer of a span writes the same bytes as the plain one, for any notes."""
     raw = ("span", name, 100, 200, step, 4001, 3, parent, occurrence, noted)
 
     assert span_line(raw) == as_line(span_record(raw))
 
 
 def test_spans_are_read_as_they_were_written(tmp_path):
-    """All fields come back, times as wall-clock times of the host."""
+    """A span is read with all fields it was written with, and its times on the wall clock."""
     folder = Folder(tmp_path)
     folder.write(*beginning(), event("clock", **attrs.asdict(LATER)), name="actor-1")
     lines = [as_line(span_record(span)) for span in (PLAIN, FULL)]
@@ -72,7 +72,7 @@ def by_name(prof):
 
 
 def test_steps_phases_and_spans_nest(config):
-    """Also those of a thread, and late ones; what ends out of turn leaves no parent behind."""
+    """Spans nest in phases and steps, across threads, late ends and ends out of order."""
     with rlprof.open(config(steps="none")) as prof:
         prof.step(3)
         with prof.phase("rollout"), prof.span("request", {"trajectory": 17}) as request:
@@ -110,8 +110,8 @@ def test_steps_phases_and_spans_nest(config):
 
 
 @pytest.mark.slow
-def test_spans_reach_the_disk_within_a_second_or_so(config):
-    """A killed process loses what it did in its last moments, not more."""
+def test_spans_reach_the_disk_while_the_session_is_open(config):
+    """A span reaches the disk while its session is open."""
     with rlprof.open(config(steps="none")) as prof:
         through(prof.span("work"))
         wait_until(lambda: "work" in by_name(prof))
@@ -120,7 +120,7 @@ def test_spans_reach_the_disk_within_a_second_or_so(config):
 
 
 def test_spans_beyond_memory_are_counted(config, monkeypatch):
-    """What the run folder does not take in time is dropped and counted, not kept for ever."""
+    """Spans that wait beyond the limit in memory are dropped and counted in the manifest."""
     from rlprof.session import _scribe
 
     monkeypatch.setattr(_scribe, "_MOST_SPANS", 10)

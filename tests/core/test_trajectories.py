@@ -1,4 +1,4 @@
-"""Trajectories of an agent loop: each span has the id of the one it is in, and of no other."""
+"""Trajectories of an agent loop: each span has the id of its own trajectory only."""
 
 import asyncio
 import random
@@ -12,7 +12,7 @@ from tests.core.steps import through
 
 @rlprof.annotate("call_tool", span=True)
 async def call_tool(seconds):
-    """Do as a tool does, deep below the loop, without a session or a path at hand."""
+    """Make spans deep below the loop, without a session or path at hand."""
     through(rlprof.span("connect"))
     await asyncio.sleep(seconds)
     async with rlprof.span("read", {"bytes": 3}):
@@ -25,7 +25,7 @@ def score(n):
 
 
 async def agent(n, turns=2):
-    """Go through one trajectory; when what happens depends on its number alone."""
+    """Run one trajectory, whose timing depends on its number alone."""
     chance = random.Random(n)  # noqa: S311 -- the same each time
     async with rlprof.trajectory(n) as path:
         for turn in range(turns):
@@ -47,7 +47,7 @@ def by_name(prof):
 
 
 @pytest.mark.slow
-def test_thousands_at_a_time_are_never_mixed(config):
+def test_thousands_of_trajectories_are_never_mixed(config):
     """Every span of 2,000 interleaved loops, with calls in threads, has its own id and parent."""
     count = 2_000
 
@@ -79,7 +79,7 @@ def test_thousands_at_a_time_are_never_mixed(config):
 
 
 def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
-    """A phase, too; a sub-agent's trajectory has its own id, and the one around it as parent."""
+    """A span has the id of the trajectory around it; a nested trajectory has its own id."""
     with rlprof.open(config(steps="none")) as prof:
         prof.step(1)
         with rlprof.trajectory("outer") as outer, prof.phase("generate"):
@@ -100,8 +100,8 @@ def test_a_span_has_the_id_of_the_trajectory_around_it_or_its_own(config):
     }  # fmt: skip
 
 
-def test_a_task_that_outlives_its_trajectory(config):
-    """What it began before goes on as it was; what it begins after that is of no trajectory."""
+def test_a_task_that_outlives_its_trajectory_leaves_it(config):
+    """A task that outlives its trajectory keeps the id for open spans and has none for new ones."""
 
     async def late(ended):
         with rlprof.span("begun before"):
@@ -135,8 +135,8 @@ def test_a_task_that_outlives_its_trajectory(config):
     assert found["begun after"].parent == step.id
 
 
-def test_what_was_cancelled_or_has_failed_says_so(config):
-    """The exception is an attribute of all that it left, and the next trajectory knows of none."""
+def test_a_failed_or_cancelled_trajectory_has_the_error(config):
+    """Spans of a trajectory that failed or was cancelled have an `error` attribute."""
 
     async def fails(n, exc):
         async with rlprof.trajectory(n) as path, path.turn(0):
@@ -163,7 +163,7 @@ def test_what_was_cancelled_or_has_failed_says_so(config):
 
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_and_errors_are_the_same_on_and_off(config, is_on):
-    """With a session or without, with and async with, what comes out is the program's own."""
+    """Trajectories pass errors through with and without a session, and keep all notes."""
 
     async def main():
         async with rlprof.trajectory("t", {"a": 1}) as path:
@@ -195,7 +195,7 @@ def test_results_and_errors_are_the_same_on_and_off(config, is_on):
 
 
 def test_after_the_session_nothing_is_written(config):
-    """A path that is held on to does no harm once the session is closed, in strict mode, too."""
+    """A path used after its session has closed raises nothing in strict mode and writes nothing."""
     with rlprof.open(config(steps="none", strict=True)) as prof:
         path = prof.trajectory(1)
         path.__enter__()

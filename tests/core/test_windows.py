@@ -1,4 +1,4 @@
-"""Which windows a session opens for the steps and phases it is told of, and why it opens none."""
+"""Windows that a session opens for its steps and phases, and problems when it opens none."""
 
 import asyncio
 import logging
@@ -33,8 +33,8 @@ def hooks(calls):
     ({"mode": "continuous", "steps": ["1-3", 6], "join_steps": True}, range(8), ["1-3", "6"]),
     ids=["discrete", "after a rollback", "continuous", "joined"],
 )  # fmt: skip
-def test_windows_are_those_that_were_chosen(config, calls, changes, steps, opened):
-    """One for each chosen phase of a step, each step or stretch; a step that recurs has more."""
+def test_each_chosen_phase_step_or_stretch_has_a_window(config, calls, changes, steps, opened):
+    """Each chosen phase, step or stretch has one window; a step that recurs has more."""
     record(config(**changes), steps, "rollout", "update")
 
     assert starts(calls) == opened
@@ -42,8 +42,8 @@ def test_windows_are_those_that_were_chosen(config, calls, changes, steps, opene
     assert hooks(calls).count("stop") == len(opened)
 
 
-def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
-    """Spans are written on every rank, tools run on the chosen ones only."""
+def test_a_rank_that_is_not_chosen_writes_spans_only(config, calls):
+    """A rank that is not chosen writes spans and starts no tool."""
     prof = record(config(roles={"actor": {"ranks": [1]}}), rank=0, world_size=2)
 
     assert calls == [("fake", "configure", "launch", "actor 0/1")]
@@ -53,7 +53,7 @@ def test_a_rank_that_is_not_chosen_loads_and_records_nothing(config, calls):
 
 @pytest.mark.slow
 def test_tools_start_in_order_and_stop_in_reverse_on_the_threads_they_need(config, calls):
-    """On that of the phase, unless a tool may start anywhere: then it can be given up."""
+    """Tools start in order and stop in reverse, on the phase's thread or on one of their own."""
     record(config(tool=["fake", "anywhere", "bare"]))
 
     called = [(*call[:2], *call[3:]) for call in calls if call[1] in ("start", "stop")]
@@ -65,8 +65,8 @@ def test_tools_start_in_order_and_stop_in_reverse_on_the_threads_they_need(confi
 
 
 @pytest.mark.slow
-def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
-    """minibatch() outside a window is nothing."""
+def test_minibatches_reach_a_tool_only_while_it_records(config, calls):
+    """minibatch() reaches a tool inside a window and does nothing outside."""
     with rlprof.open(config()) as prof:
         prof.step(1)
         prof.minibatch()
@@ -79,7 +79,7 @@ def test_minibatches_reach_the_recording_only_while_it_records(config, calls):
 
 # failures.md: skipped-phase
 def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
-    """Discrete mode records phases; a step that enters none says so, in log and manifest."""
+    """In discrete mode, a chosen step without a phase is skipped with a reason and logged."""
     with caplog.at_level(logging.WARNING, "rlprof"), rlprof.open(config(steps=[3])) as prof:
         prof.step(3)
     with rlprof.open(config(roles={"actor": {"phases": ["updte"]}})) as other:
@@ -96,7 +96,7 @@ def test_a_chosen_step_without_a_phase_is_reported(config, caplog):
 # failures.md: shared-window
 @pytest.mark.slow
 def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, calls):
-    """Only one window is open at a time; it ends with the phase that opened it."""
+    """Overlapping phases of asyncio tasks share the window of the first."""
 
     async def work(prof, name, seconds):
         async with prof.phase(name):
@@ -116,7 +116,7 @@ def test_overlapping_phases_of_asyncio_tasks_share_the_first_window(config, call
 # failures.md: window-time
 @pytest.mark.slow
 def test_a_window_past_its_time_is_closed(config, calls, shell):
-    """limits.window_s ends the recording, the phase goes on; manifest and `rlprof ls` say so."""
+    """A window that exceeds limits.window_s is closed early, and manifest and `ls` report it."""
     with rlprof.open(config(limits={"window_s": 0.01})) as prof:
         prof.step(1)
         with prof.phase("rollout"):
@@ -133,7 +133,7 @@ def test_a_window_past_its_time_is_closed(config, calls, shell):
 # failures.md: bytes-spent
 @pytest.mark.slow
 def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
-    """A rank whose share of limits.bytes is used up skips its windows and says why."""
+    """A rank that has used its share of limits.bytes skips its windows with that reason."""
     roles = {"actor": {}, "critic": {"ranks": [0, 1]}}  # three ranks
     with rlprof.open(config(limits={"bytes": 30}, roles=roles), role="actor") as prof:
         train(prof, [1])
@@ -162,16 +162,16 @@ def problems(prof):
     ({"steps": [200], "roles": {"actor": {"ranks": [1]}}}, range(5)),
     ids=["a stretch was cut short", "a rule without end", "none asked", "another rank"],
 )
-def test_a_run_that_is_as_asked_says_nothing(config, changes, told):
-    """What was not asked of this process, or may come in a longer run, is no problem."""
+def test_a_run_that_went_as_configured_has_no_problem(config, changes, told):
+    """Steps not asked of this process, or that a longer run may reach, are no problem."""
     prof = record(config(**changes), told, role="actor", rank=0, world_size=2)
 
     assert problems(prof) == ()
 
 
 # failures.md: no-step
-def test_chosen_steps_that_were_still_to_come_are_a_problem(config, caplog):
-    """They are named, also if the loop was set back; the rest of a stretch is not."""
+def test_chosen_steps_that_were_not_reached_are_a_problem(config, caplog):
+    """Chosen steps that the loop did not reach are a problem; the rest of a stretch is not."""
     prof = record(config(steps=[2, "4-70", "80-90", 99]), [0, 1, 2, 3, 4, 1])
 
     reason = "the config also asks for steps 80-90, 99; this process went through steps 0-4"
@@ -181,7 +181,7 @@ def test_chosen_steps_that_were_still_to_come_are_a_problem(config, caplog):
 
 # failures.md: skipped-phase
 def test_a_chosen_phase_that_no_recorded_step_had_is_a_problem(config):
-    """It is named with what was meant, although the step had another phase to record."""
+    """A chosen phase that no recorded step had is a problem with a suggested name."""
     prof = record(
         config(roles={"actor": {"phases": ["rolout", "update"]}}), [2], "rollout", "update"
     )
@@ -191,8 +191,8 @@ def test_a_chosen_phase_that_no_recorded_step_had_is_a_problem(config):
 
 
 # failures.md: no-step
-def test_phases_outside_of_any_step_are_told(config, caplog):
-    """Without steps there is nothing to record them in; it is said once, at the end."""
+def test_phases_outside_any_step_are_a_problem(config, caplog):
+    """Phases outside any step are one problem of the run, which is logged once."""
     with rlprof.open(config()) as prof:
         for _ in range(3):
             through(prof.phase("rollout"))
@@ -204,7 +204,7 @@ def test_phases_outside_of_any_step_are_told(config, caplog):
 
 # failures.md: bad-step
 def test_a_step_that_is_no_number_is_a_problem(config):
-    """The first is told as a problem and stands for those that follow; nothing else is said."""
+    """The first step that is not a number is a problem; those after it are not reported."""
     prof = record(config(), ["1", "2"])
 
     reason = "step: expected a whole number, got '1'; this step is not recorded"
@@ -213,8 +213,8 @@ def test_a_step_that_is_no_number_is_a_problem(config):
 
 # failures.md: engine-missing
 @pytest.mark.slow
-def test_an_engine_that_nobody_attached_is_missing(given, shell):
-    """A role with an engine is recorded through prof.attach; if nobody calls it, that is said."""
+def test_an_engine_that_was_not_attached_is_missing(given, shell):
+    """An engine that was not attached is missing, in the run and in `ls`."""
     prof = record(given(), range(3), "update", role="actor")
 
     missing = rlprof.read(prof.run_dir).missing
