@@ -1,4 +1,4 @@
-"""A run folder that is made line by line in memory and written at once, or again as it grows."""
+"""A run folder that is built in memory and written once, or again as it grows."""
 
 import json
 import time
@@ -11,12 +11,12 @@ import attrs
 from rlprof.rundir import Here
 
 EPOCH_NS = 1_795_440_000_000_000_000
-"""The wall clock at monotonic 0, of a run that is over."""
+"""The wall clock at monotonic 0 of a run that has ended."""
 _OF_A_HOST = ("mono", "monotonic_ns", "t0", "t1")
 Json = dict[str, Any]
 Id = int | None
 Times = tuple[float, float]
-"""When something begins and ends."""
+"""Start and end."""
 
 
 class Folder:
@@ -77,7 +77,7 @@ class Folder:
     def whole_step(
         self, stem: str, step: int, phases: Mapping[str, Times], times: Times | None = None
     ) -> None:
-        """Add a step and its phases; it begins with the first and ends with the last of them."""
+        """Add a step and its phases, which it encloses exactly unless *times* are given."""
         for name, one in phases.items():
             self.span(stem, "phase", name, one, step)
         every = [edge for one in phases.values() for edge in one]
@@ -90,7 +90,7 @@ class Folder:
         self, stem: str, step: int, phase: str, times: Sequence[float], *, stop_s: float = 0.5,
         artifact: Mapping[str, Any] | None = None, **more: Any,
     ) -> Json:  # fmt: skip
-        """Add a window that opened, started and closed then; return what its lines share."""
+        """Add a window with these three times; return the fields that its lines share."""
         opened, started, closed = times
         window = {"start_step": step, "end_step": step + 1, "phase": phase, "occurrence": 0}
         key = {"window": window, "tool": "torch", **more}
@@ -103,12 +103,12 @@ class Folder:
         return key
 
     def counters(self, stem: str, at: float, target: Any = None, **values: float) -> None:
-        """Add what the counters of a process, or of its engine *target*, are at."""
+        """Add values of a process's counters, or those of its engine *target*."""
         line = {"mono": round(at * 1e9), "values": values}
         self._counters[stem].append(line | ({"target": target} if target else {}))
 
     def write(self, path: Path, *, until: float, ended: bool = True) -> Path:
-        """Write it all to *path*, with clocks that end *until* then; a live run has no end."""
+        """Write all files to *path*, with clocks until *until*; a live run has no end."""
         last, is_over = round(until * 1e9), not self._is_alive
         owner = {"run_id": path.name, "attempt": 1, "opened_ns": self._epoch_ns,
                  "process": self._here(1)}  # fmt: skip
@@ -127,7 +127,7 @@ class Folder:
         return path
 
     def _here(self, pid: int, host: str = "node") -> Json:
-        if self._is_alive:  # all processes are the one that tests
+        if self._is_alive:  # every process is the one of the tests
             return attrs.asdict(Here.now())
         return {"host": host, "boot_id": host, "pid_namespace": "p", "pid": pid, "started": "1"}
 
@@ -140,14 +140,14 @@ class Folder:
 
 
 class Driven(Folder):
-    """The run of a driver that goes through phases, one after another."""
+    """The run of a driver that goes through its phases one after another."""
 
     def __init__(self, path: Path, config: Json | None = None, **more: Any) -> None:
         super().__init__(config, **more)
         self.path, self.driver, self.now = path, self.process("driver", 0), 1.0
 
     def phase(self, step: int, name: str, seconds: float, *, tokens: int = 0) -> None:
-        """Run a phase; one that has tokens holds a trajectory."""
+        """Run a phase; one with tokens contains a trajectory."""
         times = self.now, self.now + seconds
         self.now += seconds
         if tokens:

@@ -1,4 +1,4 @@
-"""Runs of a fleet or of torchrun's ranks, as a simulation makes them, with causes planted."""
+"""Simulated runs of a fleet, or of torchrun's ranks, with planted causes."""
 
 import heapq
 import random
@@ -12,9 +12,9 @@ SLOTS = 32
 Names = Collection[str]
 
 Turn = tuple[int, float]
-"""Tokens to write, and seconds in a tool afterwards."""
+"""Tokens to generate, and seconds in a tool afterwards."""
 Request = tuple[float, float, float]
-"""When it was asked, begun and done."""
+"""The times at which it was sent, started and done."""
 
 
 def serve(trajectories: list[list[Turn]], slots: int = SLOTS) -> list[list[Request]]:
@@ -56,7 +56,7 @@ def make_fleet(
     trajectories: int = 96,
     rare: float = 1.0,
 ) -> Path:
-    """Write the run of a fleet; *rare* is the share of steps in which the causes act."""
+    """Write a fleet's run; the causes act in a share *rare* of its steps."""
     draw = random.Random(seed)  # noqa: S311 -- a simulation
     fleet = _Fleet(draw, ranks, replicas, trajectories)
     for step in range(1, steps + 1):
@@ -95,7 +95,7 @@ class _Fleet:
         self.folder.span(self.driver, "phase", "weight_sync", (start, self.at), step)
 
     def _rollout(self, step: int, acting: set[str]) -> float:
-        """Let every trajectory go its way; return the mean tokens of one."""
+        """Run every trajectory; return their mean number of tokens."""
         start, odd = self.at, self.slow_replica
         planned = [_turns(self.draw, acting) for _ in range(self.trajectories)]
         homes = [number % len(self.engines) for number in range(self.trajectories)]
@@ -136,7 +136,7 @@ class _Fleet:
         return end
 
     def _reward(self, name: str, start: float) -> float:
-        """Let the reward of a trajectory be part of it."""
+        """Compute the reward of a trajectory within it."""
         end = start + self.draw.uniform(7, 8)
         self.folder.span(self.agent, "span", "reward", (start, end), None, trajectory=name)
         return end
@@ -181,7 +181,7 @@ def make_torchrun(
     ranks: int = 4,
     ended: bool = True,
 ) -> Path:
-    """Write the run of ranks that load data, go forward, meet in backward, and take a step."""
+    """Write the run of ranks that load data, go forward, meet in backward and optimise."""
     draw = random.Random(seed)  # noqa: S311 -- a simulation
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})
     stems = [folder.process("trainer", rank, world=ranks) for rank in range(ranks)]

@@ -1,4 +1,4 @@
-"""A cause that was planted is the first finding; bench/report.py counts it over many more runs."""
+"""A planted cause is the first finding; bench/report.py counts that over many more runs."""
 
 import argparse
 import shlex
@@ -31,12 +31,12 @@ def causes(path, **more):
     [*((make_fleet, cause) for cause in FLEET), *((make_torchrun, cause) for cause in TORCHRUN)],
 )
 def test_a_planted_cause_is_the_first_finding(make, cause, tmp_path):
-    """One cause in every step is named first; where ranks meet in backward, the late one is."""
+    """A cause planted in every step is the first finding, in a fleet and with torchrun."""
     assert causes(make(tmp_path / "run", [cause], seed=3, steps=7))[0] == cause
 
 
 def test_a_run_without_a_cause_has_no_finding(tmp_path):
-    """The verdict names the longest phase, and judges it unless it may hide a late rank."""
+    """Without a cause, the verdict names the longest phase and how to look inside it."""
     fleet = analyse(rlprof.read(make_fleet(tmp_path / "fleet", seed=5)))
     ranks = analyse(rlprof.read(make_torchrun(tmp_path / "ranks", seed=5)))
 
@@ -62,7 +62,7 @@ def test_a_run_without_a_cause_has_no_finding(tmp_path):
 def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(
     slow, seconds, phase, where, tmp_path
 ):
-    """Steps that take half a second and half a step more are a finding; few may have the phase."""
+    """Slow steps without a known cause name the phase that grew or that few steps have."""
     folder, at = Folder(), 1.0
     trainer = folder.process("trainer", 0)
     for step in range(1, 13):
@@ -88,7 +88,7 @@ def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(
 
 @pytest.mark.slow
 def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
-    """Tools that stall in few steps are told with just these; asked for one, against the others."""
+    """Tools that stall in few steps are a finding of these steps, and of each one asked for."""
     path = make_fleet(tmp_path / "run", ["tool"], seed=4, steps=14, trajectories=192, rare=0.25)
 
     analysis = analyse(rlprof.read(path))
@@ -107,7 +107,7 @@ def test_a_cause_in_a_few_steps_is_found_in_those(tmp_path):
 
 
 def test_the_bound_holds_without_the_cause(tmp_path):
-    """A slow rank taken away brings the bound or half of it; the path goes through that rank."""
+    """The bound of a slow rank is at least its true gain; the critical path goes through it."""
     slow = analyse(rlprof.read(make_torchrun(tmp_path / "slow", ["straggler"], seed=1)))
     fast = analyse(rlprof.read(make_torchrun(tmp_path / "fast", [], seed=1)))
 
@@ -123,8 +123,8 @@ def test_the_bound_holds_without_the_cause(tmp_path):
 
 @pytest.mark.parametrize("does_change", [False, True])
 @pytest.mark.parametrize("second", ["backward", "weight_sync"])
-def test_a_rank_that_dawdles_between_its_phases_is_blamed(second, does_change, tmp_path):
-    """What others wait for it in their next phase is no sync; it is said if it is not the same."""
+def test_a_rank_that_is_slow_between_its_phases_is_blamed(second, does_change, tmp_path):
+    """A rank that is slow between its phases is the finding, not the sync that waits for it."""
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})
     for rank in range(2):
         stem = folder.process("trainer", rank, world=2)
@@ -154,7 +154,7 @@ GENERATES = f"All wait 0.30 s for actor {{}}, the slowest in {LONG}."
     ("data", 0.02, LOADS), ("data", 0, LOADS), ("save", 0, SAVES), (LONG, 0.1, GENERATES),
 )  # fmt: skip
 def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_path):
-    """Not the one that waits for it in its next phase, or before; and what rewards take."""
+    """The rank that others wait for is named, not a waiting one; reward time is a finding."""
     slow, meets_inside = how
     folder = Folder()
     for rank in range(2):
@@ -184,8 +184,8 @@ def test_the_rank_that_others_wait_for_is_named(phase, usual, title, how, tmp_pa
     (0.0, ["straggler in update"]),
     (0.1, ["straggler in generate", "straggler in update"]),
 )
-def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
-    """Where it drives the rollout alone it is not slow; its one slow step has its own finding."""
+def test_one_slow_step_of_a_rank_is_a_finding_of_its_own(taken, found, tmp_path):
+    """One slow step of a rank is its own finding; a rank that alone drives rollouts is not slow."""
     folder = Folder({"tool": "none", "roles": {"actor": {}}})
     for rank in range(2):
         stem, at = folder.process("actor", rank, world=2), 0.0
@@ -220,7 +220,7 @@ def test_a_rank_may_be_slow_once_more_than_always(taken, found, tmp_path):
     ("both", "In 4 of 12 steps: All wait 0.30 s for actor 0, the slowest in update."),
 )
 def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
-    """Also for less than half a second; a collection that delays nobody is not."""
+    """A rank that is late in some steps is named; a collection that delays no rank is not."""
     folder, at = Folder(), 0.0
     stems = [folder.process("actor", rank, world=2) for rank in (0, 1)]
     for step in range(1, 14):
@@ -241,7 +241,7 @@ def test_a_rank_that_is_late_in_some_steps_is_named(cause, title, tmp_path):
 
 @cases("hosts, who", (2, "the 2 ranks of actor on node-0"), (1, "ranks 0-1 of actor"))
 def test_ranks_that_are_slow_together_are_named(hosts, who, tmp_path):
-    """All of a host, or half of all, a bit more by turns; rewards are what the others take."""
+    """Ranks that are slow together are named as one finding, by host or by number."""
     folder, where = Folder(), [f"node-{rank * hosts // 4}" for rank in range(4)]
     stems = [folder.process("actor", rank, world=4, host=where[rank]) for rank in range(4)]
     for step in range(1, 9):
@@ -258,8 +258,8 @@ def test_ranks_that_are_slow_together_are_named(hosts, who, tmp_path):
 
 
 @pytest.mark.parametrize("cause", ["data", "gc"])
-def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
-    """However little one of them is slower, and whichever it is."""
+def test_a_cause_on_all_ranks_is_one_finding(cause, tmp_path):
+    """A cause that stops all ranks is one finding, even if the slowest rank changes."""
     folder = Folder({"tool": "none", "roles": {"trainer": {}}})
     for rank in range(2):
         stem = folder.process("trainer", rank, world=2)
@@ -280,7 +280,7 @@ def test_what_stops_all_ranks_is_one_finding_in_each_step(cause, tmp_path):
     ([0], False, "All wait"), ([0, 2], True, "The 2 replicas on node-0 end"),
 )  # fmt: skip
 def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, title, tmp_path):
-    """Of four with as many requests, one is always the last: it must not change, or its host."""
+    """A replica is slow only if it, or its host, is last in every step."""
     folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
     driver, agent = folder.process("driver", 0), folder.process("agent", 0)
     stems = [folder.process("rollout", n, replica=n, host=f"node-{n % 2}") for n in range(4)]
@@ -302,7 +302,7 @@ def test_replicas_are_slow_only_if_they_are_always_the_same(slow, is_noted, titl
 
 
 def test_one_long_trajectory_is_no_slow_replica(tmp_path):
-    """Its turns follow each other on the replica it began on; what notes none is no replica."""
+    """A long trajectory on one replica is a tail, not a slow replica."""
     folder = Folder({"tool": "none", "roles": {"rollout": {}, "agent": {}}})
     driver, agent = folder.process("driver", 0), folder.process("agent", 0)
     for step in range(1, 41, 4):
@@ -327,7 +327,7 @@ def test_one_long_trajectory_is_no_slow_replica(tmp_path):
 
 
 def test_two_slow_tools_are_two_causes(tmp_path):
-    """Each in its own step, with its own seconds; what all spend in one is a third."""
+    """Two slow tools are two findings with their own steps; tool time in general is a third."""
     folder = Folder({"tool": "none", "roles": {"agent": {}}})
     agent = folder.process("agent", 0)
     for step in range(1, 61, 5):
@@ -353,7 +353,7 @@ def test_two_slow_tools_are_two_causes(tmp_path):
 
 
 def test_a_long_step_that_an_export_touched_is_named(tmp_path):
-    """It is no finding, for recording had a part in it; the shares of phases add up."""
+    """A long step that recording touched is named in the verdict but is no finding."""
     folder, at = Folder(), 1.0
     actor = folder.process("actor", 0)
     for step in range(1, 11):
@@ -374,7 +374,7 @@ def test_a_long_step_that_an_export_touched_is_named(tmp_path):
 
 @cases("took, apart, found", (0.02, 1, ["blocked"]), (0.03, 1, []), (0.02, 0, []))
 def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found, tmp_path):
-    """Nothing else on the thread goes on in its calls; calls at once are awaited, or of a batch."""
+    """A tool whose calls block the agent's thread is named; concurrent calls are not."""
     folder = Folder({"tool": "none", "roles": {"agent": {}}})
     agent = folder.process("agent", 0)
     for step in range(1, 6):
@@ -390,8 +390,8 @@ def test_a_tool_that_holds_up_the_other_trajectories_is_named(took, apart, found
     assert (named == ["blocked"]) if found else ("blocked" not in named)
 
 
-def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
-    """Nothing else moves while it runs, and all do right after it."""
+def test_one_blocking_call_among_awaited_ones_is_named(tmp_path):
+    """One blocking call among awaited ones is the first finding."""
     folder = Folder({"tool": "none", "roles": {"agent": {}}})
     agent = folder.process("agent", 0)
     for step in range(1, 19, 3):
@@ -411,7 +411,7 @@ def test_one_call_among_others_that_are_awaited_may_hold_up_all(tmp_path):
 
 
 def rollouts(path, *, trajectories, in_turn=False, counters=None, name="rollout"):
-    """Analyse steps with a rollout of so many requests, two of which take nine times as long."""
+    """Analyse steps with *trajectories* requests each, two of which take nine times as long."""
     folder = Folder({"tool": "none", "roles": {"driver": {}}})
     driver = folder.process("driver", 0, world=1)
     for step in range(1, 8):
@@ -431,7 +431,7 @@ def rollouts(path, *, trajectories, in_turn=False, counters=None, name="rollout"
 
 
 def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
-    """Two long ones of 24 are named, with what they cost; none is if they run during training."""
+    """Two long trajectories of 24 are the tail, with their cost; in a training phase, none is."""
     (finding,) = rollouts(tmp_path / "run", trajectories=24).findings
     without = rollouts(tmp_path / "without", trajectories=0)
     in_turn = rollouts(tmp_path / "in_turn", trajectories=4, in_turn=True)
@@ -448,7 +448,7 @@ def test_a_tenth_of_the_trajectories_may_be_the_tail(tmp_path):
 
 
 def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
-    """Counters say how many waited in rollouts, after the findings too; a few are not named."""
+    """Requests that wait in the engines are noted with their average number, unless few."""
     alone = rollouts(tmp_path / "alone", trajectories=0, counters={"requests_waiting": 24})
     full = {"requests_waiting": 24, "kv_cache_use": 0.97}
     tail = rollouts(tmp_path / "tail", trajectories=24, counters=full)
@@ -469,8 +469,8 @@ def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
      "why: rlprof why RUN --step 5"),
     (lambda step: 0.02 * (step % 3), "No cause shows in the rest.", ""),
 )  # fmt: skip
-def test_lengths_of_steps_may_be_odd_without_a_cause(more, said, next_, tmp_path):
-    """They grow, or some stand out: the verdict says so, and a note how to look closer."""
+def test_steps_that_grow_or_stand_out_are_in_the_verdict(more, said, next_, tmp_path):
+    """Steps that grow or stand out are in the verdict, with a note on how to look closer."""
     folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 0.0
     trainer = folder.process("actor", 0)
     for step in range(1, 22):
@@ -493,7 +493,7 @@ def test_lengths_of_steps_may_be_odd_without_a_cause(more, said, next_, tmp_path
     (0.05, 0.2, "wait_rollout", "The trainer waits more than the engines"),
 )
 def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, phase, advice, tmp_path):
-    """Trajectories run beside training: a shorter sync gains only what no wait takes over."""
+    """One step off-policy, the larger of wait and sync is the finding, with advice."""
     folder, at = Folder({"tool": "none", "roles": {"driver": {}}}), 0.0
     driver = folder.process("driver", 0)
     for step in range(1, 9):
@@ -502,7 +502,7 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, phase, advice, tmp_pa
         times = dict(zip(names, pairwise(ends), strict=True))
         folder.whole_step(driver, step, times)
         made, begun = (ends[1] - 0.001, ends[3] + wait), ends[1] - 0.001
-        if phase == "wait_batch":  # most of it lies in the wait, and some after it
+        if phase == "wait_batch":  # mostly within the wait, partly after it
             made, begun = (at, ends[1] + 0.1), at + 0.45
             about = {"trajectory": f"{step}", "tool": "search"}
             folder.span(driver, "span", "tool_call", (at, begun), None, **about)
@@ -527,8 +527,8 @@ def test_a_trainer_one_step_off_waits_or_syncs(wait, sync, phase, advice, tmp_pa
     ("phase", "judge", 0.5, "Most of that is in evaluate of judge 0."),
     ("phase", "actor", 1, "rollout takes all of a step, which hides the phases in it (evaluate)"),
 )
-def test_what_goes_on_outside_of_the_phases_is_named(kind, role, ends, said, tmp_path):
-    """In a gap, a span, or a phase of a role that it may wait for; or what a phase hides."""
+def test_spans_and_phases_in_a_gap_are_named(kind, role, ends, said, tmp_path):
+    """Evidence names a span or another role's phase in a gap; a note, phases in a phase."""
     folder = Folder()
     stems = {one: folder.process(one, 0) for one in ("actor", "judge")}
     for step in range(1, 6):
@@ -544,7 +544,7 @@ def test_what_goes_on_outside_of_the_phases_is_named(kind, role, ends, said, tmp
 
 
 def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_path):
-    """The evidence has the tokens of both, and the command records all ranks."""
+    """Ranks that are slow by turns have their tokens as evidence and a command for all ranks."""
     folder = Folder({"tool": "torch", "roles": {"actor": {}}})
     for rank in range(2):
         stem = folder.process("actor", rank, world=2)
@@ -560,7 +560,7 @@ def test_ranks_that_are_slow_by_turns_for_their_tokens_are_to_be_balanced(tmp_pa
     assert "--rank all" in finding.command
 
 
-# rlprof why answers on one screen, whatever it is given
+# `rlprof why` answers on one screen
 
 
 def printed(capsys, *args):
@@ -570,13 +570,13 @@ def printed(capsys, *args):
 
 @pytest.mark.parametrize("length", range(90, 99))
 def test_a_time_stands_on_one_line(length):
-    """A line breaks before a number, not between it and its unit."""
+    """Lines break before a number, not between it and its unit."""
     assert any("5.6 ms" in one for one in wrapped(f"{'x' * length} 5.6 ms at most", 100))
 
 
 @cases("more, width", ((), 100), (("--step", "5"), 90))
 def test_the_answer_fits_on_a_screen(more, width, tmp_path, capsys, monkeypatch):
-    """At most 24 lines as wide as the terminal, but what is to be pasted; the rest is named."""
+    """`rlprof why` prints at most 24 lines as wide as the terminal and names what it omits."""
     monkeypatch.setenv("COLUMNS", str(width))
     path = make_fleet(tmp_path / "run", ["tool", "sync", "gap", "data"], steps=7)
     other = make_fleet(tmp_path / "other", ["gap", "straggler", "sync", "tail"], ranks=4)
@@ -594,8 +594,8 @@ def test_the_answer_fits_on_a_screen(more, width, tmp_path, capsys, monkeypatch)
     ("steps", "told"),
     [("9", "step 9: is not in this run; it has steps 1-4"), ("3,9", "has no step 9; it has 1-4")],
 )
-def test_a_step_that_is_not_there_is_one_error(steps, told, tmp_path, capsys):
-    """The error names the steps of the run, also if the others asked for are there."""
+def test_a_missing_step_is_an_error(steps, told, tmp_path, capsys):
+    """A step that the run lacks is an error that names its steps."""
     path = make_torchrun(tmp_path / "run", steps=4)
 
     assert main(["why", str(path), "--step", steps]) == 1
@@ -605,7 +605,7 @@ def test_a_step_that_is_not_there_is_one_error(steps, told, tmp_path, capsys):
 
 @cases("cause, phases, mode", ("straggler", ["forward"], None), ("gap", None, "continuous"))
 def test_what_to_record_next_is_a_command_that_parses(cause, phases, mode, tmp_path, monkeypatch):
-    """Of a live run the finding has the line that records it; a gap is in no window of a phase."""
+    """A finding of a live run has a valid `rlprof capture` command for its role and phase."""
     path = make_torchrun(tmp_path / "run", [cause], ended=False)
     monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: True)
 
@@ -624,8 +624,8 @@ def test_what_to_record_next_is_a_command_that_parses(cause, phases, mode, tmp_p
 
 @pytest.mark.slow
 @cases("make, cause", (make_torchrun, "straggler"), (make_fleet, "tool"), (make_fleet, "sync"))
-def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
-    """The pasted line leads to a step whose first finding is the same, to the figure."""
+def test_the_step_to_look_at_has_the_same_finding(make, cause, tmp_path, capsys):
+    """The command of a finding opens a step whose first finding is the same."""
     path = make(tmp_path / "run", [cause], seed=1)
     whole = analyse(rlprof.read(path)).findings[0]
     (line,) = [one for one in printed(capsys, path) if one.startswith("   look at: ")]
@@ -638,8 +638,8 @@ def test_the_step_to_look_at_shows_the_finding(make, cause, tmp_path, capsys):
     assert (there.cause, there.seconds, there.where) == (cause, whole.seconds, whole.where)
 
 
-def test_a_range_of_steps_is_looked_at_alone(tmp_path, capsys, monkeypatch):
-    """`--step 3-5` answers for these steps as for a run: the youngest where runs are written."""
+def test_why_answers_for_a_range_of_steps(tmp_path, capsys, monkeypatch):
+    """`rlprof why --step 3-5` answers for these steps of the latest run."""
     make_torchrun(tmp_path / "outputs/profile/run", ["straggler"])
     monkeypatch.chdir(tmp_path)
 

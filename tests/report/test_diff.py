@@ -1,4 +1,4 @@
-"""`rlprof diff`: what it compares, its statistics on times of known truth, and the command."""
+"""`rlprof diff`: what it compares, its statistics on known differences, and the command."""
 
 import json
 import random
@@ -38,7 +38,7 @@ def found(cause, *where):
 
 
 def traced(part, *kernels, window="5/update_actor"):
-    """Give *part* a trace with these kernels: name, median in us, calls, share."""
+    """Give *part* a trace with *kernels*: name, median in us, calls, share."""
     rows = tuple(
         TopName(name, median * count / 1e6, count, median / 1e6, share, "compute")
         for name, median, count, share in kernels
@@ -50,7 +50,7 @@ def traced(part, *kernels, window="5/update_actor"):
 
 
 def test_findings_that_came_and_went_are_named(part):
-    """The same cause in the same place, in another process, is neither."""
+    """Diff names findings that came or went, not those with the same cause in the same place."""
     a = attrs.evolve(part, findings=(found("straggler", "actor 5: spans/a.jsonl"), found("tail")))
     b = attrs.evolve(part, findings=(found("straggler", "actor 5: spans/b.jsonl"), found("sync")))
 
@@ -63,7 +63,7 @@ def test_findings_that_came_and_went_are_named(part):
 
 
 def test_kernels_that_differ_are_named(part):
-    """Slower, faster, new and gone; what hardly differs, was hardly called or not meant is not."""
+    """Diff names slower, faster, new and gone kernels; rare ones and small changes it omits."""
     a = traced(
         part, ("gemm", 100, 50, 0.4), ("attention", 80, 50, 0.3), ("norm", 10, 50, 0.1),
         ("rare", 10, 2, 0.1), ("old", 50, 50, 0.1),
@@ -84,7 +84,7 @@ def test_kernels_that_differ_are_named(part):
 
 
 def test_slots_that_differ_are_compared(part):
-    """Utilisation stands with both values, and only where they differ."""
+    """Diff shows the utilisation of slots with both values if they differ."""
     steps = tuple(
         attrs.evolve(step, rollout=attrs.evolve(step.rollout, utilisation=0.5))
         for step in part.analysis.steps
@@ -100,7 +100,7 @@ def test_slots_that_differ_are_compared(part):
 
 
 def steps(rng, count, *, slower=0.0, rho=0.0, longer=1.0, noise=0.03):
-    """Draw a run: lengths that drift, times that grow with them, noise that neighbours share."""
+    """Draw a run whose lengths drift, whose times grow with them, and whose noise is correlated."""
     noises = rng.normal(0, noise, count)
     for at in range(1, count):
         noises[at] = rho * noises[at - 1] + np.sqrt(1 - rho**2) * noises[at]
@@ -111,7 +111,7 @@ def steps(rng, count, *, slower=0.0, rho=0.0, longer=1.0, noise=0.03):
 
 
 def test_the_effect_is_the_planted_one():
-    """The interval holds what was planted, and the exponent is that of the times."""
+    """The interval contains the planted change, and the exponent is that of the times."""
     rng = np.random.default_rng(3)
 
     a, b = steps(rng, 200), steps(rng, 200, slower=0.1, longer=1.3)
@@ -127,8 +127,8 @@ def test_the_effect_is_the_planted_one():
     ("chances", "seen"),
     [((0.04,), 1), ((0.04, 0.04, 0.5), 0), ((0.03, 0.001, 0.02), 3), ((0.03, 0.001, 0.2), 1)],
 )
-def test_the_more_phases_the_surer_each_must_be(chances, seen):
-    """Like runs with many phases raise no more alarms than those with one: Holm's method."""
+def test_many_phases_are_corrected_by_holms_method(chances, seen):
+    """The p-values of several phases are corrected by Holm's method."""
     one = Change("a", "no difference seen", 1.0, 1.1, 20, 20, change=0.1)
 
     judged = _judged([attrs.evolve(one, p=p) for p in chances])
@@ -137,8 +137,8 @@ def test_the_more_phases_the_surer_each_must_be(chances, seen):
 
 
 @pytest.mark.slow
-def test_like_runs_are_not_told_apart():
-    """Runs that differ by chance alone raise few alarms, whatever their neighbours share."""
+def test_runs_that_differ_by_chance_raise_few_alarms():
+    """Runs that differ by chance raise at most 6 % alarms, also with correlated noise."""
     alarms = 0
     for count, rho in ((20, 0.0), (20, 0.6), (60, 0.3)):
         rng = np.random.default_rng(19)
@@ -156,7 +156,7 @@ RANKS = (0, 1, 2)
 
 
 def of_ranks(path, reward, *, writers=RANKS, seed=1):
-    """Run 20 steps on three ranks that meet in update; *reward* says who needs how long for it."""
+    """Run 20 steps on three ranks that meet in update; *reward* gives seconds by rank."""
     draw = random.Random(seed)  # noqa: S311 -- a simulation
     folder, now = Folder({"tool": "none", "roles": {"trainer": {}}}), 10.0
     stems = {rank: folder.process("trainer", rank, world=len(RANKS)) for rank in writers}
@@ -178,7 +178,7 @@ def of_ranks(path, reward, *, writers=RANKS, seed=1):
 
 
 def states(found):
-    """Return what is said of each phase, and of which rank."""
+    """Return the state and rank of each phase by name."""
     return {phase.name: (phase.state, phase.rank) for phase in found.phases}
 
 
@@ -191,7 +191,7 @@ def states(found):
     ids=["one of them", "the leader alone", "another alone", "all of them"],
 )
 def test_the_phase_of_the_slow_rank_is_named(a, b, rank, tmp_path):
-    """The others wait for it in update: reward is slower; no rank is named where all are."""
+    """Diff names the slow phase and its rank, not the phase in which the others wait for it."""
     even, slow = of_ranks(tmp_path / "a", a), of_ranks(tmp_path / "b", b, seed=2)
 
     found, back = diff(even, slow), diff(slow, even)
@@ -207,8 +207,8 @@ def test_the_phase_of_the_slow_rank_is_named(a, b, rank, tmp_path):
         assert back.sentences[1].endswith("A waits for trainer 1.") == bool(rank)
 
 
-def test_one_rank_alone_is_called_that(tmp_path):
-    """If the others wrote no spans, a wait looks like a slow phase, and a note says so."""
+def test_a_run_with_one_writing_rank_notes_that_it_may_wait(tmp_path):
+    """If one rank wrote spans, a note says that its slow phase may be a wait."""
     a = of_ranks(tmp_path / "a", dict.fromkeys(RANKS, 1.0))
     b = of_ranks(tmp_path / "b", {0: 1.0, 1: 2.0, 2: 1.0}, writers=(0,), seed=2)
 
@@ -219,7 +219,7 @@ def test_one_rank_alone_is_called_that(tmp_path):
 
 
 def test_a_finding_that_grew_shows_both_sizes(tmp_path):
-    """A rank that is slow in both runs, but not as much, neither came nor went."""
+    """A finding of both runs whose size changed shows both sizes and neither came nor went."""
     a = of_ranks(tmp_path / "a", {0: 1.0, 1: 1.5, 2: 1.0})
     b = of_ranks(tmp_path / "b", {0: 1.0, 1: 2.5, 2: 1.0}, seed=2)
 
@@ -232,11 +232,11 @@ def test_a_finding_that_grew_shows_both_sizes(tmp_path):
     assert f"was {found.resized[0].a_s:.2f} s, is {found.resized[0].b_s:.2f} s" in text(found)
 
 
-# The command: two runs on disk, compared as a user does it
+# The command: two runs on disk, compared as by a user
 
 
 def write(path, steps=20, *, update=4.0, tokens=1000, seed=1, extra=(), recorded=0, **more):
-    """Write a run whose rollout takes 10 ms a token, with noise of 1 %, and one step recorded."""
+    """Write a run with 10 ms of rollout per token and 1 % noise; step *recorded* is recorded."""
     rng, run = np.random.default_rng(seed), Driven(path, **more)
     for step in range(1, steps + 1):
         count = round(tokens * rng.uniform(0.8, 1.2))
@@ -259,7 +259,7 @@ def compare(capsys, *argv):
 
 @pytest.mark.parametrize(("steps", "basis"), [("1-5", "equal tokens"), ("4-5", "seconds")])
 def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys):
-    """Below 8 steps the difference is told, with a warning; below 3 lengths cannot count."""
+    """Below 8 steps, diff gives no interval and warns; below 3, it compares seconds."""
     a, b = write(tmp_path / "a"), write(tmp_path / "b", update=6.0, seed=2)
 
     found = compare(capsys, f"{a}:{steps}", b)
@@ -278,7 +278,7 @@ def test_few_steps_are_compared_without_interval(steps, basis, tmp_path, capsys)
 
 
 def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
-    """If recording touched all steps that were asked for, the answer says so."""
+    """Diff with steps that were all recorded succeeds and says that none is left."""
     run = write(tmp_path / "a", recorded=5)
 
     assert main(["diff", str(run), f"{run}:5"]) == 0
@@ -288,8 +288,8 @@ def test_no_step_to_compare_is_an_answer(tmp_path, capsys):
     assert "Too few steps for an interval: A has 16 and B 0, each needs 8." in shown
 
 
-def test_what_one_run_has_alone_is_named(tmp_path, capsys):
-    """A phase that one side lacks, or has for no time, has no change; configs are compared."""
+def test_phases_settings_and_versions_of_one_run_are_named(tmp_path, capsys):
+    """Diff names a phase of one run only, and settings and versions that differ."""
     a = write(tmp_path / "a", config={"steps": [1], "tool": "torch"}, versions={"torch": "2.12"})
     b = write(
         tmp_path / "b", extra=["validate"], seed=2, config={"steps": [2], "tool": "torch"},
@@ -314,8 +314,8 @@ def test_what_one_run_has_alone_is_named(tmp_path, capsys):
     (20, ":9-5", ":9-5: expected steps like 3 or 3,5-7, got '9-5'"),
     (0, "", ": no steps to compare: No process"),
 )
-def test_steps_that_cannot_be_are_one_error(count, steps, why, tmp_path, capsys):
-    """It names what was typed, and what there is."""
+def test_steps_that_cannot_be_compared_are_an_error(count, steps, why, tmp_path, capsys):
+    """Steps that are missing, malformed or in an empty run are an error with the typed words."""
     run, other = write(tmp_path / "a", steps=count), write(tmp_path / "b", steps=4)
 
     assert main(["diff", str(other), f"{run}{steps}"]) == 1
@@ -323,8 +323,8 @@ def test_steps_that_cannot_be_are_one_error(count, steps, why, tmp_path, capsys)
     assert f"rlprof: {run}{why}" in capsys.readouterr().err
 
 
-def test_the_example_of_the_page_is_what_happens(tmp_path, capsys, monkeypatch):
-    """docs/commands.md shows what the command prints."""
+def test_the_example_in_the_docs_is_what_diff_prints(tmp_path, capsys, monkeypatch):
+    """`rlprof diff` prints the example of docs/commands.md."""
     write(tmp_path / "outputs/a")
     write(tmp_path / "outputs/b", update=4.4, tokens=1400, seed=2)
     monkeypatch.chdir(tmp_path)

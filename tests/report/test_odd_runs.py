@@ -1,4 +1,4 @@
-"""Runs that recording touched, that never ended, that are damaged, that say odd things."""
+"""Runs that recording touched, that did not end, that are damaged, or that hold odd values."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def ten_steps(folder, *, role="driver", rank=0, late=None, phase="update_actor")
 
 @cases("stop_s, cost_s, in_all_s", (0.8, 0.4, 1.0), (0.3, 0.3, 0.5))
 def test_steps_that_recording_touches_are_left_out(stop_s, cost_s, in_all_s, tmp_path):
-    """The step of a window is recorded; the next one is touched, even if all the stop is in it."""
+    """A window's step is recorded and the next one touched; both are left out, with their cost."""
     folder = Folder()
     driver = ten_steps(folder)
     folder.capture(driver, 3, "update_actor", (3.0, 3.2, 4.4), stop_s=stop_s)
@@ -43,7 +43,7 @@ def test_steps_that_recording_touches_are_left_out(stop_s, cost_s, in_all_s, tmp
 
 
 def test_a_start_on_any_rank_touches_the_step(tmp_path):
-    """A rank that starts a recording late holds up the others: the step counts for none."""
+    """A recording that starts on one rank touches the step for all ranks."""
     folder = Folder({"tool": "torch", "roles": {"actor": {}}})
     ten_steps(folder, role="actor", rank=0)
     other = ten_steps(folder, role="actor", rank=1)
@@ -56,8 +56,8 @@ def test_a_start_on_any_rank_touches_the_step(tmp_path):
 
 
 @cases("hook, phase", ("stop", "update_actor"), ("stop", "weight_sync"), ("configure", "rollout"))
-def test_what_rlprof_does_is_not_blamed_on_the_phase(hook, phase, tmp_path):
-    """Asked why the step is slow, the report says that rlprof was, and for how long."""
+def test_a_step_slowed_by_rlprof_is_a_recording_finding(hook, phase, tmp_path):
+    """A step that a stop or configure slowed has the finding `recording`, with its seconds."""
     folder = Folder()
     driver = ten_steps(folder, late=4, phase=phase)
     if hook == "configure":  # for a request on demand
@@ -77,8 +77,8 @@ def test_what_rlprof_does_is_not_blamed_on_the_phase(hook, phase, tmp_path):
     assert run.captures[0].notes == waited
 
 
-def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monkeypatch):
-    """A phase of a step that never ended is shown; the step is unfinished and left out."""
+def test_the_last_step_of_a_killed_run_is_unfinished(tmp_path, monkeypatch):
+    """The last step of a killed run has its ended phases and is unfinished."""
     folder = Folder()
     driver = ten_steps(folder)
     folder.span(driver, "phase", "rollout", (11.0, 11.4), 11)
@@ -94,7 +94,7 @@ def test_the_last_step_of_a_killed_run_is_known_as_far_as_it_went(tmp_path, monk
 
 @cases("goes_on, left_out", (False, (11,)), (True, ()))
 def test_a_last_step_that_an_exception_ended_is_unfinished(goes_on, left_out, tmp_path):
-    """A phase that was broken off says nothing of its length; if others follow, all is whole."""
+    """A last step whose phase was interrupted is unfinished, unless a phase follows."""
     driver = ten_steps(folder := Folder())
     folder.span(driver, "phase", "rollout", (11.0, 11.4), 11, error="KeyboardInterrupt")
     folder.whole_step(driver, 11, {"update": (11.4, 11.8)} if goes_on else {}, (11.0, 11.9))
@@ -104,11 +104,8 @@ def test_a_last_step_that_an_exception_ended_is_unfinished(goes_on, left_out, tm
     assert analysis.clean.left_out.get("unfinished", ()) == left_out
 
 
-def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
-    """They are on their host's clock and give way to what the member wrote itself.
-
-    A phase that the driver entered on the member ends with the driver's and gives way to the calls.
-    """
+def test_calls_that_ray_recorded_replace_phases_of_members(tmp_path):
+    """Ray's calls are phases of members; own phases of a member win, those of its driver do not."""
     folder = Folder()
     driver = ten_steps(folder)
     members = [folder.process("actor", rank, world=2) for rank in range(2)]
@@ -139,7 +136,7 @@ def test_calls_that_ray_recorded_stand_for_phases_of_members(tmp_path):
     ids=repr,
 )
 def test_a_damaged_line_costs_that_line(line, tmp_path):
-    """Whatever a line of a spans file is, the others count and the loss is told."""
+    """A damaged line of spans is skipped and makes the verdict uncertain; all others count."""
     whole = make_torchrun(tmp_path / "whole", steps=4)
     expected = analyse(rlprof.read(whole)).steps
     file = next((whole / "spans").glob("trainer-0*"))
@@ -154,7 +151,7 @@ def test_a_damaged_line_costs_that_line(line, tmp_path):
 
 
 def test_tokens_of_phases_count_where_no_request_noted_any(tmp_path):
-    """Who notes tokens with the phase alone has the tokens of each step, and its version."""
+    """Tokens and version of a phase count where no request has noted any."""
     folder = Folder()
     driver = folder.process("driver", 0)
     for step in range(3):
@@ -170,7 +167,7 @@ def test_tokens_of_phases_count_where_no_request_noted_any(tmp_path):
 
 
 def test_work_that_runs_on_into_the_next_step_is_no_idle_device(tmp_path):
-    """In an asynchronous run a replica generates for one step while the next one goes on."""
+    """A device whose work runs on into the next step is not idle there."""
     folder = Folder()
     driver, replica = folder.process("driver", 0), folder.process("rollout", 0, replica=0)
     for step in range(3):
@@ -184,8 +181,8 @@ def test_work_that_runs_on_into_the_next_step_is_no_idle_device(tmp_path):
     assert idle == pytest.approx([0.5, 0.2, 0.2])
 
 
-def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):
-    """A trainer's devices idle in the rollout; a device that two processes share, in neither."""
+def test_idle_devices_are_counted_by_the_running_phase(tmp_path):
+    """Idle device time is counted by running phase; a shared device is busy with either process."""
     folder = Folder()
     driver = folder.process("driver", 0)
     actor, replica = folder.process("actor", 0), folder.process("rollout", 0, replica=0)
@@ -203,7 +200,7 @@ def test_devices_without_work_are_counted_by_what_goes_on(tmp_path):
     assert found == pytest.approx({"rollout": 2 * 0.6 + 0.1, "between phases": 3 * 0.1})
 
 
-# What a report cannot see: ranks without spans, and files that are lost or cut
+# Gaps in a report: ranks without spans, and files that are lost or cut
 
 
 def fleet_of(path, *, world):
@@ -216,8 +213,8 @@ def fleet_of(path, *, world):
     return folder.write(path, until=12)
 
 
-def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
-    """A member without spans may take it; the driver does where all are known to have some."""
+def test_time_after_the_last_member_is_a_finding(tmp_path):
+    """Time after the last member's phase is the driver's, or hidden if a member writes no spans."""
     two = analyse(rlprof.read(fleet_of(tmp_path / "two", world=2)))
     path = fleet_of(tmp_path / "one", world=1)
     one = analyse(rlprof.read(path))
@@ -239,7 +236,7 @@ def test_what_passes_after_the_last_member_is_a_finding(tmp_path):
 
 
 def test_lost_spans_are_named(tmp_path):
-    """So is a rank that left no file at all, or no manifest, but nobody in a run that begins."""
+    """Reports name ranks without spans or manifest; a run that begins has none."""
     path = make_torchrun(tmp_path / "run", steps=4)
     (lost,) = (path / "spans").glob("trainer-2-*")
     lost.unlink()
@@ -270,7 +267,7 @@ def test_lost_spans_are_named(tmp_path):
 
 
 def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
-    """The verdict names a file that ends within a line first; later steps count as unfinished."""
+    """The verdict names a cut file first; steps after the cut are unfinished."""
     path = make_fleet(tmp_path / "run", ["tool"], steps=10)
     (cut,) = (path / "spans").glob("agent-*")
     os.truncate(cut, cut.stat().st_size * 6 // 10)
@@ -284,7 +281,7 @@ def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
 
 
 def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
-    """Where one rank was killed, no finding uses the steps that others went on with alone."""
+    """Steps that a killed rank did not end are unfinished for all ranks."""
     path = make_torchrun(tmp_path / "run", ranks=2, steps=6)
     stem = "trainer-1-node-101"
     for folder, until in (("spans", '"name":"step 4"'), ("manifest", '"event":"ended"')):
@@ -329,7 +326,7 @@ def record(path, late):
 
 
 def of_meeting(path, **more):
-    """Return what the notes of a run say of ranks that meet."""
+    """Return the notes of a run about ranks that meet."""
     notes = analyse(rlprof.read(path), **more).notes
     return [
         one.partition("who is late. ")[2] for one in notes if " together, so their times" in one
@@ -343,7 +340,7 @@ def of_meeting(path, **more):
     (None, "Nor do the traces of 5/backward: they hold no shared collective."),
 )
 def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
-    """No time says who is late: the line to paste; then traces do, as a finding or a note."""
+    """A note has the command that records ranks that meet; their traces then replace it."""
     path = make_torchrun(tmp_path / "run", ranks=2)
     command = "--role trainer --rank all --phase backward --tool torch"
     when = "while the next run is live"
@@ -358,8 +355,8 @@ def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
         assert first.title.startswith("trainer: rank 1 comes last ")
 
 
-def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
-    """Nobody answers `rlprof capture` in a training that knows no run folder."""
+def test_a_run_of_attach_is_recorded_by_attach_again(tmp_path):
+    """The note of a run that `rlprof attach` watched has the command `rlprof attach`."""
     path = make_torchrun(tmp_path / "run", ranks=2)
     add(path, "trainer-0", "calls", mono=1)
 
@@ -367,10 +364,7 @@ def test_what_attach_watched_is_recorded_by_attach_again(tmp_path):
 
 
 def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
-    """Calls of one name that overlap are one phase, up to the last of them, whatever their role.
-
-    Between calls that attach watched, only the driver can say what it does.
-    """
+    """A driver without phases gets its members'; time between watched calls is the driver's."""
     folder = Folder({"tool": "none", "roles": {"actor": {}, "critic": {}}})
     driver = folder.process("driver", 0)
     members = [folder.process("actor", 0, world=2), folder.process("actor", 1, world=2)]
@@ -401,7 +395,7 @@ def test_a_driver_without_phases_has_those_of_its_members(tmp_path):
 
 @cases("slow, logs, last", (2, 0.0, "opt"), (2, 0.15, "opt"), (0, 0.0, "opt"), (2, 0.0, ""))
 def test_ranks_that_meet_outside_of_phases_wait_for_the_slow_one(slow, logs, last, tmp_path):
-    """Before a phase or the end of a step, a wait is no gap; the path goes through that rank."""
+    """Ranks that meet between phases wait for the slow rank; the path goes through it."""
     folder = Folder()
     for rank in range(3):
         stem = folder.process("actor", rank, world=3)

@@ -1,4 +1,4 @@
-"""Runs that hang, or hung until somebody ended them."""
+"""Runs that hang, or hung until they were ended."""
 
 import os
 
@@ -11,7 +11,7 @@ from tests.report.folder import Folder
 
 
 def hanging(folder, *, late=()):
-    """Write three ranks with ten steps of a second; in step 11, those *late* end no update."""
+    """Write three ranks with ten steps of a second; in step 11, *late* ranks end no update."""
     for rank in range(3):
         stem = folder.process("actor", rank, world=3)
         for step in range(1, 11):
@@ -29,8 +29,8 @@ def hanging(folder, *, late=()):
     ((1,), "actor 1 has not ended update of step 11, and actor 0 and 2 did."),
     ((1, 2), "actor 1-2 have not ended update of step 11, and actor 0 did."),
 )
-def test_a_run_that_hung_says_what_did_not_end(late, words, tmp_path, monkeypatch):
-    """Of the ranks of a role, those are named that lack a phase which others have ended."""
+def test_a_hung_run_names_the_phase_that_did_not_end(late, words, tmp_path, monkeypatch):
+    """The verdict of a hung run names the ranks that did not end a phase, and the phase."""
     monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: False)
     hanging(folder := Folder(), late=late)
     run = rlprof.read(folder.write(tmp_path / "run", until=60, ended=False))
@@ -43,7 +43,7 @@ def test_a_run_that_hung_says_what_did_not_end(late, words, tmp_path, monkeypatc
     ("until", "error"), [(60, "KeyboardInterrupt"), (13, "OSError"), (60, None)]
 )
 def test_an_interrupted_phase_did_not_end(until, error, tmp_path):
-    """A run that stood still before Ctrl-C hung; one that waited briefly or ended well did not."""
+    """A run that stood still until Ctrl-C hung; one that failed soon or ended well did not."""
     stem = hanging(folder := Folder())
     folder.span(stem, "phase", "update", (11.3, until if error else 12), 11, error=error)
 
@@ -55,7 +55,7 @@ def test_an_interrupted_phase_did_not_end(until, error, tmp_path):
 
 
 def test_a_live_run_that_hangs_names_the_process_to_look_at(tmp_path, monkeypatch):
-    """With the command that shows its stacks, and none that would wait for a step."""
+    """The verdict of a live run that hangs has the py-spy command and no capture command."""
     hanging(folder := Folder(is_alive=True), late=(2,))
     monkeypatch.setattr("time.time_ns", lambda: folder._epoch_ns + 60 * 10**9)
 

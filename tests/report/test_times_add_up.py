@@ -1,4 +1,4 @@
-"""Whatever a run holds, its times add up: to a microsecond, or a millionth."""
+"""The times of any run add up, within a microsecond or a millionth."""
 
 import shutil
 import tempfile
@@ -27,7 +27,7 @@ STEP = st.fixed_dictionaries({
 
 
 def written(path, steps, gaps):
-    """Write a run of a driver, four ranks and an agent, whose spans lie anyhow."""
+    """Write a run of a driver, four ranks and an agent with spans at arbitrary times."""
     folder, at = Folder(), 1.0
     driver, agent = folder.process("driver", 0), folder.process("agent", 0)
     ranks = [folder.process("actor", rank, world=4) for rank in range(4)]
@@ -62,7 +62,7 @@ def written(path, steps, gaps):
 )
 @settings(max_examples=30, deadline=None)
 def test_times_of_any_run_add_up(steps, gaps):
-    """Phases and the rest are the step, so is the critical path; slots are 1, stages a rank."""
+    """Phases, critical path, stages of ranks and shares of replicas add up in every step."""
     folder = Path(tempfile.mkdtemp())
     try:
         analysis = analyse(rlprof.read(written(folder / "run", steps, gaps[: len(steps)])))
@@ -82,13 +82,13 @@ def adds_up(step, tables):
         assert phases + step.unaccounted_s == pytest.approx(step.seconds, abs=US)
     assert 0 <= step.unaccounted_s <= step.seconds + US
     at = step.start_s
-    for part in step.path:  # they follow one another from the beginning to the end
+    for part in step.path:  # the parts cover the step without a gap
         assert part.start_s == pytest.approx(at, abs=US)
         at = part.end_s
     assert at == pytest.approx(step.start_s + step.seconds, abs=US)
     for role in {one.role for one in step.frontier}:
         stages = [one.seconds for one in step.frontier if one.role == role]
-        spent = {}  # by each rank, in all phases that ranks share
+        spent = {}  # rank → seconds in all phases that ranks share
         for table in (one for one in tables if one.role == role):
             column = table.steps.index(step.step)
             for rank, row in zip(table.ranks, table.seconds, strict=True):

@@ -1,4 +1,4 @@
-"""`rlprof top`: what it shows of a run that goes on, and what it reads for it."""
+"""`rlprof top`: its screen for a live run, and the files it reads."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ WINDOW = {"start_step": 3, "end_step": 4, "phase": "update_actor", "occurrence":
 
 @pytest.fixture(name="run")
 def _run(tmp_path):
-    """Begin a run of a driver and three actors that has ended two steps."""
+    """Start a run of a driver and three actors that has ended two steps."""
     run = Driven(tmp_path / "run", is_alive=True)
     run.actors = [run.process("actor", rank, world=2) for rank in range(3)]
     for step in (1, 2):
@@ -44,9 +44,9 @@ def end(run):
 
 
 def test_phases_within_phases_are_counted_once(run):
-    """A phase inside another one has no column, also with a span between them."""
+    """A phase inside another is not counted, even with a span between them."""
     times, first = (run.now, run.now + 3), len(run.spans[run.driver]) + 1
-    for name, kind, parent in (  # as they end: the innermost first
+    for name, kind, parent in (  # in the order of their ends
         ("inner", "phase", first + 1), ("outer", "span", first + 2), ("outer", "phase", None)
     ):  # fmt: skip
         run.span(run.driver, kind, name, times, 3, parent=parent)
@@ -54,8 +54,8 @@ def test_phases_within_phases_are_counted_once(run):
     assert "step 3: outer 3.0 s, then 0 ms so far" in shown(run)
 
 
-def test_what_is_not_written_yet_is_not_claimed(run):
-    """Of a trajectory and a step without an ended part, nothing is known but that time passes."""
+def test_a_step_without_ended_parts_shows_only_its_time(run):
+    """A step and trajectories without ended parts show only their time and number."""
     run.span(run.driver, "span", "trajectory", (run.now, run.now), 3, trajectory="3-0")
     run.counters(run.driver, run.now, rss_bytes=45e6)
     lines = shown(run)
@@ -66,8 +66,8 @@ def test_what_is_not_written_yet_is_not_claimed(run):
 
 
 @pytest.mark.parametrize("end", ["closed", "failed"])
-def test_what_is_recorded_is_shown_until_it_is_closed(run, end):
-    """An open window is named with its tool, age and target; a step that it ends in is touched."""
+def test_an_open_window_is_shown_until_it_closes(run, end):
+    """An open window is shown with tool, age and target; the step of its end is touched."""
     run.event(run.actors[0], "opened", run.now, window=WINDOW, tool="torch")
     opened = shown(run)
     run.step(3, {"rollout": 2})
@@ -80,8 +80,8 @@ def test_what_is_recorded_is_shown_until_it_is_closed(run, end):
     assert [line.split("-  ")[-1] for line in closed[-2:]] == ["recorded", "touched by recording"]
 
 
-def test_of_a_number_that_comes_again_the_last_step_counts(run, capsys):
-    """It stands last in the table, without the times and the recording of the one before."""
+def test_the_last_step_with_a_repeated_number_counts(run, capsys):
+    """Of steps with one number, the last counts, without the times of the others."""
     run.event(run.actors[0], "opened", 1.0, window=WINDOW | {"start_step": 1}, tool="torch")
     start = run.now
     for actor, seconds in zip(run.actors, (4, 4, 4.5), strict=True):
@@ -98,8 +98,8 @@ def test_of_a_number_that_comes_again_the_last_step_counts(run, capsys):
     assert out.index("Step 1 comes 2 times") < out.index("Step numbers repeat (1 of 3)")
 
 
-def test_ranks_that_meet_wait_for_nobody(run):
-    """Where ranks end together, the one that takes longest came first: it is not named."""
+def test_ranks_that_end_together_have_no_slow_one(run):
+    """Of ranks that end a phase together, the one that takes longest is not named as slow."""
     start = run.now
     run.step(3, {"backward": 8})
     for actor, begun in zip(run.actors, (0, 6, 6), strict=True):
@@ -108,8 +108,8 @@ def test_ranks_that_meet_wait_for_nobody(run):
     assert shown(run)[-1].endswith("8.0 s")
 
 
-def test_phases_that_a_driver_tells_of_its_members_count(run):
-    """Outside of windows the ranks' phases come from the driver of the fleet."""
+def test_phases_that_a_driver_wrote_for_its_members_count(run):
+    """Phases that a driver wrote for its members count for the slowest rank."""
     start = run.now
     run.step(3, {"update_actor": 1})
     told = [
@@ -123,15 +123,15 @@ def test_phases_that_a_driver_tells_of_its_members_count(run):
     assert shown(run)[-1].endswith("actor 2 +6.0 s in update_actor")
 
 
-def test_a_look_reads_what_is_new(run):
-    """What was read is not read again; what has come since is."""
+def test_each_look_reads_only_new_lines(run):
+    """Each look at a run reads only lines that are new."""
     live = Live(rlprof.read(run.written()))
     live.look()
     before = live.finished()
     read = {file: file.stat().st_size for file in (run.path / "spans").iterdir()}
     run.step(3, {"rollout": 5})
     run.written()
-    for file, size in read.items():  # what lies before the offsets is never looked at
+    for file, size in read.items():  # lines before the offsets are never read
         file.write_bytes(b" " * size + file.read_bytes()[size:])
     live.look()
 
@@ -140,7 +140,7 @@ def test_a_look_reads_what_is_new(run):
 
 
 def test_no_line_is_wider_than_the_terminal(run):
-    """Long names are cut, odd characters are escaped, and the screen is as high as it may be."""
+    """Long names are cut, odd characters escaped, and the screen has the terminal's height."""
     run.step(3, {"\x1b[2J" + "x" * 200: 1, "b": 1})
 
     lines = shown(run, width=60, height=6)
@@ -150,8 +150,8 @@ def test_no_line_is_wider_than_the_terminal(run):
     assert "\x1b" not in "".join(lines)
 
 
-def test_in_a_pipe_it_shows_one_screen(run, capsys, monkeypatch, tmp_path):
-    """A run is over when its driver is, whoever died; a folder means its youngest run."""
+def test_top_in_a_pipe_prints_one_screen(run, capsys, monkeypatch, tmp_path):
+    """In a pipe, `top` prints one screen; a run has the state of its driver."""
     end(run)
     run.process("critic", 0)
     run.written()
@@ -164,8 +164,8 @@ def test_in_a_pipe_it_shows_one_screen(run, capsys, monkeypatch, tmp_path):
     assert lines[-1].startswith("Too few steps to compare: 1 clean step")
 
 
-def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
-    """docs/commands.md shows what the command prints."""
+def test_the_example_in_the_docs_is_what_top_prints(run, capsys, monkeypatch):
+    """`rlprof top` prints the example of docs/commands.md."""
     run.phase(3, "rollout", 2)
     run.now += 1e-3
     run.span(run.driver, "span", "request", (run.now, run.now), 3, trajectory="3-0")
@@ -186,8 +186,8 @@ def test_the_example_of_the_page_is_what_happens(run, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["top", "why"])
-def test_where_several_runs_are_live_another_is_named(run, capsys, tmp_path, command):
-    """Only if no run was named: the latest is shown, and the note has the command for another."""
+def test_another_live_run_is_named_if_none_was_given(run, capsys, tmp_path, command):
+    """If a folder was given, `top` and `why` note another live run and its command."""
     latest = Driven(tmp_path / "b", is_alive=True).written()
     for path in (tmp_path, latest, run.written()):
         assert main([command, str(path)]) == 0
@@ -197,8 +197,8 @@ def test_where_several_runs_are_live_another_is_named(run, capsys, tmp_path, com
 
 
 @pytest.mark.slow
-def test_in_a_terminal_it_follows_the_run_to_its_end(run):
-    """It redraws the screen in place, and its last lines are the verdict of `rlprof why`."""
+def test_top_in_a_terminal_follows_the_run_to_its_end(run):
+    """In a terminal, `top` redraws in place and ends with the verdict of `rlprof why`."""
     terminal = Terminal("top", run.written())
     terminal.until("after step 2")
     run.step(3, {"rollout": 2, "update_actor": 1})
@@ -215,8 +215,8 @@ def test_in_a_terminal_it_follows_the_run_to_its_end(run):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_quietly(run):
-    """Its exit code is 0, and nothing is said."""
+def test_ctrl_c_ends_top_quietly(run):
+    """Ctrl-C ends `top` with exit code 0 and no message."""
     terminal = Terminal("top", run.written())
     terminal.until("after step 2")
     terminal.process.send_signal(signal.SIGINT)

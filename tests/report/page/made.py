@@ -1,4 +1,4 @@
-"""An analysis made by hand: of any size, with any names, and something in every section."""
+"""An analysis of any size, with any names, and content in every section."""
 
 import random
 
@@ -82,7 +82,7 @@ def made(*, steps=12, ranks=16, replicas=4, odd=str):
 
 
 def _step(rnd, number, at, *, names, ranks, replicas, odd, slow):
-    """Return one step: its phases follow one another, with a tenth of a second in none."""
+    """Return one step with consecutive phases and a tenth of a second outside them."""
     phases, begin = [], at
     for place, (name, usual) in enumerate(names.items()):
         took = usual * rnd.uniform(0.9, 1.1) * (1.4 if slow and place == 1 else 1)

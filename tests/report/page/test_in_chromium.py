@@ -1,4 +1,4 @@
-"""Pages in the real Chromium: they ask for nothing, say nothing, and fit every screen."""
+"""Report pages in the real Chromium send no requests, log nothing and fit every screen."""
 
 import re
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def hostile(name):
-    """Return *name* before what would run if any section let it."""
+    """Return *name* followed by markup that runs if a section does not escape it."""
     return (
         f"{name}</script><script>window.__ran=1</script><img src=x onerror='window.__ran=2'>"
         "\"'><svg onload=window.__ran=3></svg>]]>&lt;\u2028\u2029\u202e\0\ud800${1}`"
@@ -51,15 +51,15 @@ QUIET = {"requests": [], "console": [], "errors": [], "dialogs": []}
 
 
 @cases("name", "usual", "many ranks", "empty", "phone", "dark", "no script", "keys")
-def test_a_page_asks_for_nothing_and_says_nothing(looks, name):
-    """No request, console line, exception or dialog, whatever is shown and however."""
+def test_a_page_sends_no_request_and_logs_nothing(looks, name):
+    """A page sends no request and shows no console line, error or dialog."""
     assert {key: looks[name][key] for key in QUIET} == QUIET
     assert looks[name]["ready"] is True
 
 
 @pytest.mark.parametrize("name", ["hostile", "hostile without policy", "hostile on a phone"])
 def test_hostile_names_do_nothing(looks, name):
-    """Names that are markup are shown as text, also where no policy would stop them."""
+    """Names with markup are shown as text, even without a content security policy."""
     assert (looks[name]["ran"], looks[name]["foreign"]) == (None, 0)
     assert {key: looks[name][key] for key in QUIET} == QUIET
     assert looks[name]["painted"] > 0.001
@@ -71,15 +71,15 @@ def test_nothing_is_wider_than_the_screen(looks, name):
     assert looks[name]["overflow_px"] <= 0
 
 
-def test_without_script_the_step_stands_as_a_picture(looks):
-    """The processes of the slow step are drawn without script, by the script where it runs."""
+def test_without_script_the_slow_step_is_a_still_picture(looks):
+    """Without script, a page shows the slow step as a still picture and has all headings."""
     assert (looks["no script"]["still"], looks["no script"]["canvas"]) == (True, False)
     assert (looks["usual"]["still"], looks["usual"]["canvas"]) == (False, True)
     assert looks["no script"]["headings"] == looks["usual"]["headings"]
 
 
-def test_keys_the_colours_of_the_reader_and_paper_work(looks):
-    """The slow step is shown first, and keys move on; dark is dark; a run is a few sheets."""
+def test_keys_dark_mode_and_print_work(looks):
+    """A page starts at the slow step, follows keys and dark mode, and prints on few sheets."""
     assert looks["usual"]["says"].startswith("step 7 · ")
     assert looks["keys"]["says"].startswith("step ")
     assert looks["keys"]["says"] != looks["usual"]["says"]

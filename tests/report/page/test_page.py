@@ -1,4 +1,4 @@
-"""The report as a page, as JSON and as text: what it shows, from what, and how large it is."""
+"""The report as page, JSON and text: its content, its sources and its size."""
 
 import json
 import math
@@ -32,8 +32,8 @@ def sections(text):
     return {match[1]: match[2] for match in found}
 
 
-def test_every_section_is_there_and_linked_and_tells_all():
-    """In order; a finding with a command to paste; below each picture, from what and when it is."""
+def test_every_section_is_present_linked_and_complete():
+    """All sections are present, linked and in order; each figure names its source."""
     text = page(made())
     told = sections(text)
     captions = re.findall(r"<figcaption>(.*?)</figcaption>", text, re.DOTALL)
@@ -61,8 +61,8 @@ def test_every_section_is_there_and_linked_and_tells_all():
     ) in captions
 
 
-def test_a_run_without_a_step_says_so():
-    """Of a run in which nothing happened the page is its verdict, and no empty picture."""
+def test_a_run_without_a_step_is_its_verdict():
+    """The page of a run without steps is its verdict, without empty sections."""
     nothing = attrs.evolve(made(steps=0), verdict="No step has begun yet.")
 
     assert "<h1>No step has begun yet.</h1>" in page(nothing)
@@ -70,7 +70,7 @@ def test_a_run_without_a_step_says_so():
 
 
 def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
-    """What more than two share is in every pair of them, and still drawn once."""
+    """Phases that all overlap are drawn as one bar as tall as their step."""
     one = made(steps=1).steps[0]
     three = one.phases[:3]
     phases = tuple(attrs.evolve(phase, seconds=10.0) for phase in three)
@@ -82,8 +82,8 @@ def test_three_phases_at_once_are_a_bar_as_tall_as_the_step():
     assert "two phases at once 10.0\u00a0s" in told
 
 
-def test_steps_that_were_not_looked_into_are_in_no_mean():
-    """Of a long run some rollouts are accounted for; the others do not count as 0."""
+def test_steps_without_a_rollout_analysis_are_in_no_mean():
+    """Steps without a rollout analysis are left out of means, not counted as 0."""
     whole = made()
     looked = {7, 8, 12}
     steps = tuple(
@@ -99,7 +99,7 @@ def test_steps_that_were_not_looked_into_are_in_no_mean():
 
 @pytest.mark.slow
 def test_many_steps_are_bars_of_several():
-    """Above 400 steps a bar is the mean of several, and the caption says of how many."""
+    """Above 400 steps, each bar is the mean of several steps, and the caption gives the number."""
     told = sections(page(made(steps=1000, ranks=1)))["steps"]
 
     assert told.count('class="hit"') == 334
@@ -117,7 +117,7 @@ def written(path):
 
 
 def test_a_notebook_shows_a_step_without_script_or_ids(tmp_path):
-    """`read(RUN)` in a notebook is a Gantt of a step: a picture that clashes with no other."""
+    """A run in a notebook is one picture and its verdict, without script, style or ids."""
     run = written(tmp_path / "run")
 
     shown = rlprof.read(run)._repr_html_()
@@ -135,7 +135,7 @@ class TestReport(ExporterTests):
 
 
 def test_json_is_every_field_of_the_values():
-    """Each field is a key under the same name, with the numbers of the page; none is NaN."""
+    """The JSON has every field of the analysis under its name, and null for NaN."""
     analysis = attrs.evolve(made(), cost_s=math.nan)
     told = json.loads(report_json(analysis), parse_constant=pytest.fail)
 
@@ -146,8 +146,8 @@ def test_json_is_every_field_of_the_values():
     assert told["device"]["roles"][0]["temporal"]["compute_s"] == 6.0
 
 
-def test_export_writes_three_printers_of_the_same_values(tmp_path, capsys):
-    """Page, JSON and text of one analysis, with the counters that the run has."""
+def test_export_writes_page_json_and_text_of_one_analysis(tmp_path, capsys):
+    """Export writes page, JSON and text of the same analysis, with the run's counters."""
     run = written(tmp_path / "run")
 
     assert main(["export", str(run), "--to", "report"]) == 0

@@ -9,9 +9,9 @@ from tests.report.folder import Folder
 
 S = 10**9
 BEHIND = {"node-a": 0, "node-b": 500 * S}
-"""How far each host's monotonic clock is from that of node-a; their wall clocks agree."""
+"""Offset of each host's monotonic clock from node-a's; their wall clocks agree."""
 STEPS = {1: 2.0, 2: 2.0, 3: 5.0, 4: 2.0}
-"""How long each rollout takes."""
+"""Step → seconds of its rollout."""
 TRACE = "step_000002/update_actor/actor_0_of_4/torch/actor_rank0.pt.trace.json.gz"
 WINDOW = {"start_step": 2, "end_step": 3, "phase": "update_actor", "occurrence": 0}
 
@@ -51,7 +51,7 @@ def _spans(run, stem, rank):
 
 
 def _trajectories(run, stem, begin, step):
-    """Add ten trajectories with a request each; the last one is as long as the rollout."""
+    """Add ten trajectories with one request each; the last is as long as the rollout."""
     for n in range(10):
         times = begin, begin + (STEPS[step] if n == 9 else 1.0 + n / 10)
         own = {"trajectory": f"{step}-{n}"}
@@ -63,7 +63,7 @@ def _trajectories(run, stem, begin, step):
 
 
 def _capture(run, stem, rank, trace):
-    """Record update_actor of step 2: 16.5 to 17.5 s; of rank 1, it fails."""
+    """Record update_actor of step 2 from 16.5 to 17.5 s; on rank 1 the export fails."""
     artifact = {"path": trace, "kind": "trace", "format": "chrome-trace", "events": 6, "size": 1234}
     times, made = (16.5, 16.6, 17.5), None if rank else artifact
     key = run.capture(stem, 2, "update_actor", times, stop_s=0.2, artifact=made)
@@ -73,7 +73,7 @@ def _capture(run, stem, rank, trace):
 
 
 def _trace(name):
-    """Record six events in update_actor of step 2: 16.5 to 17.5 s."""
+    """Make a trace of six events in update_actor of step 2."""
     target = {"role": "actor", "rank": 0, "world_size": 4, "replica": None, "coordinates": {}}
     about = {"run": name, "target": target, "window": WINDOW, "tool": "torch",
              "epoch_ns": EPOCH + 16 * S, "error_ns": 100}  # fmt: skip

@@ -1,4 +1,4 @@
-"""A run as Arrow tables, and as files of them: what each holds, and what cannot be read."""
+"""A run as Arrow tables and Parquet files: their rows, and input that cannot be read."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ def rows(table, **wanted):
 
 
 def test_spans_are_those_of_the_reader(run):
-    """The table has every span once, in the same order, on the one clock of all hosts."""
+    """The table has every span once, in the reader's order, on one clock for all hosts."""
     table = run.frame("spans")
 
     assert [(s.process, s.id, s.start_ns, s.end_ns, s.step) for s in run.spans()] == [
@@ -39,8 +39,8 @@ def test_spans_are_those_of_the_reader(run):
     ]
 
 
-def test_a_span_without_a_step_is_of_the_one_it_began_in(tmp_path):
-    """As in actors of a fleet: its time says of which step it is, or that it is of none."""
+def test_a_span_without_a_step_gets_the_one_it_began_in(tmp_path):
+    """A span without a step gets the step in which it began, or none."""
     when = {"before": 9, "first": 10, "third": 19, "after": 80}
     lines = [
         json.dumps({"kind": "span", "name": name, "t0": at * S, "t1": at * S + 1, "id": 90 + at})
@@ -54,8 +54,8 @@ def test_a_span_without_a_step_is_of_the_one_it_began_in(tmp_path):
     assert steps == {"before": None, "first": 1, "third": 3, "after": None}
 
 
-def test_requests_of_an_engine_have_the_parts_of_their_life(tmp_path):
-    """What the adapters of engines write of requests is put together again, a row a request."""
+def test_a_request_of_an_engine_is_one_row_with_its_parts(tmp_path):
+    """A request of an engine's trace is one row with its prefill, decode and end."""
     name = TRACE.replace(".pt.", "_requests.")
     folder = make(tmp_path / "r1", trace=name)
     times = {"queued_ts": 5.0, "scheduled_ts": 5.5, "first_token_ts": 6.0}
@@ -79,7 +79,7 @@ def test_requests_of_an_engine_have_the_parts_of_their_life(tmp_path):
 
 
 def test_events_are_the_slices_of_the_traces(run):
-    """Slices with their exact times on the run's clock; marks and metadata are left out."""
+    """The table has the traces' slices with exact times on the run's clock, and no marks."""
     table = run.frame("events")
 
     gemm = rows(table, name="gemm")[0]
@@ -88,8 +88,8 @@ def test_events_are_the_slices_of_the_traces(run):
     assert [gemm["file"], gemm["role"], gemm["step"]] == [TRACE, "actor", 2]
 
 
-def test_odd_events_are_counted_and_the_others_kept(run):
-    """An event without a time, or with an impossible one, costs that event and is counted."""
+def test_unreadable_events_are_counted_and_the_others_kept(run):
+    """Events without a valid name or time are counted and left out; the others are kept."""
     head = json.dumps({"epoch_ns": EPOCH})
     events = ['{"ph":"X","name":"a","ts":1.5,"dur":2}', '{"ph":"X","name":"b","ts":"soon"}',
               '{"ph":"X","name":"c","ts":1e300,"dur":1}', '{"ph":"X","name":3,"ts":1}',
@@ -106,7 +106,7 @@ def test_odd_events_are_counted_and_the_others_kept(run):
 
 
 def test_steps_have_the_figures_of_the_logger(tmp_path):
-    """Each figure of the last step is in its row, under the same name and with the same value."""
+    """The row of the last step has each of the session's figures with its value."""
     config = {"run_dir": str(tmp_path), "tool": "none", "roles": {"actor": {}}}
     with rlprof.open(config, role="actor") as prof:
         for _ in prof.steps(range(2)):
@@ -127,7 +127,7 @@ def test_steps_have_the_figures_of_the_logger(tmp_path):
 
 @pytest.mark.parametrize("kind", ["spans", "steps", "captures", "requests", "events"])
 def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
-    """A folder of which nothing but the header was written has tables without rows."""
+    """A run folder that has only its header gives tables without rows."""
     owner = {"attempt": 2, "opened_ns": 0}
     header = {"run_id": "e", "owner": owner, "config": {}, "expected": {}}
     (tmp_path / "run.json").write_text(json.dumps(header))
@@ -143,8 +143,8 @@ def test_a_run_without_processes_has_empty_tables(tmp_path, kind):
     ("spans", "rlprof_report.tables", "frame: needs rlprof-report; install it with: pip "),
     ("spans", "pyarrow", "tables: need pyarrow; install it with: pip install pyarrow"),
 )
-def test_a_table_that_cannot_be_had_is_one_error(run, monkeypatch, kind, module, said):
-    """It lists the tables there are, or says what to install."""
+def test_a_table_that_is_not_available_is_an_error(run, monkeypatch, kind, module, said):
+    """An unknown table lists the known ones; a missing package is named with how to install it."""
     monkeypatch.setitem(sys.modules, module or "no module", None)
 
     assert refused(rlprof.RlprofError, run.frame, kind).startswith(said)
@@ -154,7 +154,7 @@ TABLES = ["captures", "events", "requests", "spans", "steps"]
 
 
 def test_each_table_is_a_file(run, capsys):
-    """The files have the rows of the frames, compressed with zstd, and nothing else lies there."""
+    """Export writes each table as one Parquet file with zstd and the rows of its frame."""
     code = main(["export", str(run.path), "--to", "parquet"])
 
     out = run.path / "exports/parquet"
@@ -169,8 +169,8 @@ def test_each_table_is_a_file(run, capsys):
     assert codec == "ZSTD"
 
 
-def test_what_cannot_be_read_is_said(run, caplog):
-    """A damaged trace costs its events, and its name is told."""
+def test_a_damaged_trace_is_logged_and_has_no_events(run, caplog):
+    """A damaged trace is logged by name and adds no events; the export succeeds."""
     (run.path / TRACE).write_bytes(b"no trace")
 
     code = main(["export", str(run.path), "--to", "parquet"])
