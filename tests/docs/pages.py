@@ -21,7 +21,7 @@ _BLOCK = re.compile(
 
 
 class Block(NamedTuple):
-    """A block of code, and what the comment above it says of it."""
+    """A block of code and the comment above it."""
 
     mark: str
     said: str
@@ -40,7 +40,7 @@ def blocks(text, *languages, mark=None):
 
 
 def section(text, heading):
-    """Return what stands below a heading, up to the next of its level or a higher one."""
+    """Return the text below a heading, up to the next heading of its level or a higher one."""
     found = re.compile(rf"^(#+) {re.escape(heading)}\n", re.MULTILINE)
     _, level, below = found.split(text, maxsplit=1)
     return re.split(rf"^#{{1,{len(level)}}} ", below, flags=re.MULTILINE)[0]

@@ -1,4 +1,4 @@
-"""Console blocks of a page, run as a reader runs them; their output compared by its shape."""
+"""Console blocks of a page, run as typed; their output is compared by its shape."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class Shell:
         self._background = []
 
     def run(self, command):
-        """Run one command; return what it printed, on both streams as a terminal shows them."""
+        """Run one command; return its output on both streams, as a terminal shows it."""
         if command.startswith("rlprof capture"):
             self._wait_for_a_live_run()
         command = _RUN_ID.sub(self._real, command)
@@ -58,7 +58,7 @@ class Shell:
             process.wait()
 
     def _real(self, found):
-        """Return the run that a page calls by an id of its own: the youngest when it is named."""
+        """Return the latest run for an id of the page, the same one each time."""
         name = found[0]
         if name not in self._runs:
             self._runs[name] = find_runs(self.home / "outputs/profile")[-1].name
@@ -79,19 +79,19 @@ def commands(block):
 
 
 def shape(text):
-    """Say *text* without what varies: numbers, sizes, times, ids, folders, widths of columns."""
+    """Return the lines of *text* without numbers, sizes, times, ids, folders and column widths."""
     lines = []
     for line in text.splitlines():
         plain = re.sub(r"(?<![\w.])(/[\w.+-]+){2,}", "PATH", _RUN_ID.sub("RUN", line))
         plain = re.sub(r"[\d.,]+( k?B| MB| ms| s| x)?\b", "#", plain)
         plain = re.sub(r"\bon [\w.-]+(?=[,;)]|$)", "on HOST", plain)
-        if plain.split() and "waits for exports" not in plain:  # a slow machine says so
+        if plain.split() and "waits for exports" not in plain:  # logged on slow machines only
             lines.append(" ".join(plain.split()))
     return lines
 
 
 def agree(shown, printed):
-    """Whether *printed* is what is *shown*; a line `...` there stands for any number of lines."""
+    """Whether *printed* has the shape of *shown*, where `...` stands for any number of lines."""
     rest = shape(printed)
     pieces = [shape(piece) for piece in re.split(r"^\.\.\.\n", shown, flags=re.MULTILINE)]
     if rest[: len(pieces[0])] != pieces[0]:

@@ -1,4 +1,4 @@
-"""What the pages write of the API, the reference and the hooks is there, and all of it."""
+"""The API, the reference and the hooks in the docs exist and are complete."""
 
 import importlib.util
 import inspect
@@ -22,23 +22,23 @@ METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
 ROOMS = {"control", "doctor", "hookspecs", "testing", "types"}
 GROUPS = {group.rpartition(".")[2] for group in (*plugins.GROUPS.values(), COMMANDS)}
 FILES = {"json"}
-"""What makes `rlprof.x` the name of a file."""
+"""Values of x for which `rlprof.x` is the name of a file."""
 TEXTS = "\n".join((*PAGES.values(), rlprof.__doc__, hookspecs.__doc__))
 NAMED = re.findall(r"(?<![\w./\"-])(?<!from )(?<!-m )rlprof(?:\.[A-Za-z_]\w*)+(?![\w/-])", TEXTS)
 DOTTED = sorted({name for name in NAMED if name.split(".")[1] not in {*GROUPS, *FILES}})
-"""What the pages write as `rlprof.x` or `rlprof.x.y`, but for what they import or run."""
+"""Names that the pages write as `rlprof.x` or `rlprof.x.y`, except in imports and `-m`."""
 
 
-def test_a_name_that_is_none_is_an_error():
-    """Names that are imported late fail, and are listed, as others are."""
+def test_an_unknown_name_is_an_error_and_late_names_are_listed():
+    """An unknown name of rlprof is an AttributeError, and `dir` lists modules imported late."""
     with pytest.raises(AttributeError, match="module 'rlprof' has no attribute 'nope'"):
         _ = rlprof.nope
     assert set(dir(rlprof)) >= ROOMS
 
 
 @pytest.mark.slow
-def test_every_dotted_name_is_there_after_one_import():
-    """What a page writes can be typed after `import rlprof`, each in an interpreter of its own."""
+def test_every_dotted_name_exists_after_one_import():
+    """Every dotted name in the docs works after `import rlprof` alone."""
     program = (
         "import os, sys, rlprof\n"
         "for name in sys.argv[1:]:\n"
@@ -55,8 +55,8 @@ def test_every_dotted_name_is_there_after_one_import():
     assert {"rlprof.hookspecs.Recorder", "rlprof.doctor.findings", "rlprof.testing"} <= set(DOTTED)
 
 
-def test_no_method_of_a_session_is_invented():
-    """Whatever a page calls on `prof` can be called."""
+def test_every_method_of_a_session_in_the_docs_exists():
+    """Every method that a page calls on `prof` exists."""
     for path, text in PAGES.items():
         for name in re.findall(r"\bprof\.(\w+)", text):
             assert name in METHODS, f"{path}: prof.{name}"
@@ -70,7 +70,7 @@ PARSERS = command_line().parse_args([]).parsers
 
 
 def test_every_installed_command_has_a_section_with_all_its_arguments():
-    """Ours, and those that others offer; each argument with its help; docs/commands.md has all."""
+    """The reference has every installed command and all its arguments with help."""
     assert set(sections(REFERENCE_OF_COMMANDS)) == {f"`rlprof {name}`" for name in PARSERS}
     assert {entry.name for entry in plugins.entries(COMMANDS)} <= set(PARSERS)
     assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
@@ -83,7 +83,7 @@ def test_every_installed_command_has_a_section_with_all_its_arguments():
 
 
 def test_every_public_name_has_an_entry():
-    """The page of names has each name of `rlprof`."""
+    """The API page has an entry for each public name of `rlprof`."""
     entries = {entry.rpartition(".")[2] for entry in re.findall(r"^::: (.*)$", API, re.MULTILINE)}
     names = {*rlprof.__all__} - ROOMS
 
@@ -96,7 +96,7 @@ DECLARED = re.findall(r"^`(\w+)`$", inspect.getdoc(hookspecs.Recorder), re.MULTI
 
 @pytest.mark.parametrize("kind", ["tool", "engine", "exporter"])
 def test_every_hook_and_its_arguments_are_drawn(kind):
-    """The section of each kind in docs/hooks.md draws its hooks with all that they are given."""
+    """docs/hooks.md draws every hook of each kind of plugin with its arguments."""
     (picture,) = re.findall(rf"\n## An? {kind}\n(?:(?!\n## ).)*?```\n(.*?)```", HOOKS, re.DOTALL)
 
     for hook, arguments in contract.arguments(kind).items():
@@ -107,8 +107,8 @@ def test_every_hook_and_its_arguments_are_drawn(kind):
             assert arguments == [argument.partition("=")[0] for argument in drawn.split(", ")]
 
 
-def test_what_a_class_and_its_tests_may_declare_is_documented():
-    """What core looks for in a class and a recording, and the kit in a class of tests."""
+def test_what_a_plugin_and_its_tests_may_declare_is_documented():
+    """The guide documents every member that core or the kit reads from a plugin or its tests."""
     members = [name for name in vars(Recording) if not name.startswith("_")]
 
     for name in (*DECLARED, *members):
@@ -121,16 +121,16 @@ def test_what_a_class_and_its_tests_may_declare_is_documented():
         assert name in GUIDE
 
 
-def test_every_deadline_is_drawn_as_it_is():
-    """docs/hooks.md names each limit, and its default in seconds."""
+def test_every_timeout_is_drawn_with_its_default():
+    """docs/hooks.md names each timeout with its default in seconds."""
     for name, seconds in attrs.asdict(Limits()).items():
         if name.endswith("_s"):
             assert name in HOOKS
             assert f"{seconds:g} s" in HOOKS
 
 
-def test_what_the_guide_says_of_a_run_is_there():
-    """The attributes of a run, a capture, a process and a span that are named exist."""
+def test_attributes_of_a_run_in_the_guide_exist():
+    """The attributes of runs, captures, processes and spans that the guide names exist."""
     (table,) = re.findall(r"\| of the run \| is \|\n(.*?)\n\n", GUIDE, re.DOTALL)
     classes = (Run, CaptureResult, Process, Span)
     known = {name for cls in classes for name in (*dir(cls), *attrs.fields_dict(cls))}

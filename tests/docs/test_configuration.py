@@ -1,4 +1,4 @@
-"""Every key, option and variable is documented with its default, and none that is not there."""
+"""Every key, option and variable is documented with its default, and no others are."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ KEYS = {
         for one in (Limits, Spans, Counters, Fleet)
     },
 }
-SAID = {  # defaults that are said in words
+SAID = {  # defaults that the tables give in words
     **{("Config", name): "below" for name in ("limits", "spans", "counters", "fleet")},
     ("Config", "scratch_dir"): "the system's temporary folder",
     ("Config", "tool"): "none",
@@ -59,7 +59,7 @@ def table(text):
 
 
 def said(default):
-    """Say a default as a table does."""
+    """Return the ways in which a table may write a default."""
     if default is None or default == () or isinstance(default, attrs.Factory):
         return {"none", "`[]`"}
     if isinstance(default, bool):
@@ -71,7 +71,7 @@ def said(default):
 
 @pytest.mark.parametrize("name", [*KEYS, *PLUGINS])
 def test_every_key_is_documented_with_its_default(name):
-    """Tables of mappings and plugins have exactly the keys there are, each with its default."""
+    """The tables list exactly the keys of each mapping and plugin, with their defaults."""
     cls, text = KEYS[name] if name in KEYS else PLUGINS[name]
     found = table(text)
 
@@ -81,8 +81,8 @@ def test_every_key_is_documented_with_its_default(name):
         assert found[field.name][0] in allowed, field.name
 
 
-def test_defaults_that_are_said_in_words_are_those():
-    """What the table above says in words is what a config has that says nothing."""
+def test_defaults_given_in_words_are_right():
+    """The defaults that the tables give in words are those of an empty config."""
     config, role = Config(), Role()
 
     assert (config.scratch_dir, config.tool, bool(config.steps)) == (None, (), False)
@@ -93,7 +93,7 @@ def test_defaults_that_are_said_in_words_are_those():
 
 
 def test_the_options_of_torch_and_the_words_of_verl_are_documented():
-    """Each of the contents, each key of the schedule, each word that `rlprof check` translates."""
+    """Torch's contents and schedule keys and all translated keys of verl are documented."""
     found = table(PLUGINS["torch"][1])
     text = section(PAGES["docs/verl.md"], "Words of verl's profiler")
 
@@ -105,7 +105,7 @@ def test_the_options_of_torch_and_the_words_of_verl_are_documented():
 
 
 def test_every_variable_is_documented():
-    """The environment variables that core reads are those of docs/configuration.md."""
+    """The page lists exactly the environment variables that core reads."""
     read = set()
     for room in ("session", "rundir"):
         for file in (ROOT / "core/src/rlprof" / room).glob("*.py"):
@@ -114,7 +114,7 @@ def test_every_variable_is_documented():
                     read |= set(re.findall(r"^(?:[A-Z]+_)+[A-Z]+$|^RANK$", node.value))
     read -= {"PYTHONPATH"}  # for children
     read -= {"SC_CLK_TCK"}  # the system's
-    read |= {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "TMPDIR"}  # made up; Python's own
+    read |= {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "TMPDIR"}  # built; Python's own
 
     documented = {
         name for name in words(section(PAGE, "From the environment")) if name == name.upper()
@@ -124,8 +124,8 @@ def test_every_variable_is_documented():
 
 
 @pytest.mark.parametrize("text", CONFIGS)
-def test_every_config_shown_is_right(text, tmp_path, monkeypatch, capsys):
-    """`rlprof check` has nothing against any config in any page."""
+def test_every_config_in_the_docs_is_valid(text, tmp_path, monkeypatch, capsys):
+    """`rlprof check` accepts every config in the docs."""
     rlprof.register("tool", "stacks", Stacks)
     rlprof.register("engine", "mini", Mini)
     (tmp_path / "profile.yaml").write_text(text)

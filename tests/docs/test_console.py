@@ -1,4 +1,4 @@
-"""The commands and the programs of the pages, typed as a reader types them."""
+"""The commands and programs in the docs, run as a reader types them."""
 
 import os
 import re
@@ -22,7 +22,7 @@ CONSOLES = {
 
 @pytest.fixture(name="scratch", scope="session")
 def _scratch(tmp_path_factory):
-    """Return one folder for temporary files: what a tool costs is measured once for all pages."""
+    """Return one folder for temporary files, so that the cost of a tool is measured once."""
     return tmp_path_factory.mktemp("scratch")
 
 
@@ -34,7 +34,7 @@ def _shell(tmp_path, scratch):
 
 
 def follow(shell, text, consoles):
-    """Write the files of a page, run the commands of *consoles*, compare what they print."""
+    """Write the files of a page and run the commands of *consoles*; compare their output."""
     for block in blocks(text, mark="file"):
         write(shell.home, block.said, block.text)
     for console in consoles:
@@ -44,7 +44,7 @@ def follow(shell, text, consoles):
 
 
 def parts():
-    """Give each part that has commands, with its page; the first part has no heading."""
+    """Yield each section with commands, and its page; the first one has no heading."""
     (console,) = (one.text for one in blocks(README, "console") if "train.py" in one.text)
     yield pytest.param(README, f"```console\n{console}```", id="README")
     for guide in GUIDES:
@@ -56,8 +56,8 @@ def parts():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "part"), list(parts()))
-def test_a_guide_is_what_happens(page, part, shell):
-    """Typed into an empty folder, the commands of each section print what is shown there."""
+def test_the_commands_of_a_guide_print_what_it_shows(page, part, shell):
+    """The commands of each section, run in an empty folder, print the output shown."""
     files = PAGES["docs/quickstart.md"] + page  # other guides run its train.py
 
     follow(shell, files, [block.text for block in blocks(part, "console")])
@@ -65,7 +65,7 @@ def test_a_guide_is_what_happens(page, part, shell):
 
 @pytest.mark.parametrize("command", CONSOLES, ids=lambda one: f"{CONSOLES[one]}: {one}")
 def test_every_command_shown_exists(command):
-    """Each command that some page shows has the options it is shown with, or is made by make."""
+    """Every command in the docs parses with its options or is a target of make."""
     words = [word for word in command.rstrip(" &").split() if not word.startswith("RLPROF_")]
     parser = cli.command_line(words[1:])  # with what the exporters it names declare
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -99,7 +99,7 @@ ELSEWHERE = {
 
 @pytest.fixture(name="run")
 def _run(tmp_path, scratch):
-    """Return a function that runs a program as a script that a reader has saved."""
+    """Return a function that runs a program as a saved script."""
 
     def run(program):
         (tmp_path / "program.py").write_text(program)
@@ -111,8 +111,8 @@ def _run(tmp_path, scratch):
     return run
 
 
-def test_what_is_quoted_stands_there():
-    """Every quoted block is, to the letter, a part of the file it names."""
+def test_every_quoted_block_is_in_its_file():
+    """Every quoted block is part of the file that it names, to the letter."""
     for block in QUOTED:
         quoted = block.text.rstrip("\n")
         assert quoted in (ROOT / block.said).read_text(), f"quote {block.said} anew"
@@ -120,15 +120,15 @@ def test_what_is_quoted_stands_there():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("said", "program"), RUNS)
-def test_a_whole_program_prints_what_is_said(said, program, run):
-    """Copied into a file and run, each does what its page says."""
+def test_a_whole_program_prints_what_its_page_says(said, program, run):
+    """Each whole program in the docs prints the text that its page gives."""
     assert said in run(program)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in UNMARKED if path not in ELSEWHERE])
 def test_the_code_of_a_page_runs(path, run, tmp_path):
-    """What a page shows piece by piece is one program, beside the files it shows."""
+    """The code blocks of a page run as one program, with the files that it shows."""
     for block in blocks(PAGES[path], mark="file"):
         write(tmp_path, block.said, block.text)
 
@@ -137,7 +137,7 @@ def test_the_code_of_a_page_runs(path, run, tmp_path):
 
 @pytest.mark.slow
 def test_the_plugin_of_the_readme_of_core_works(run):
-    """The class core/README.md shows records a window at the first try."""
+    """The plugin in core/README.md records a whole window."""
     (block,) = blocks(PAGES["core/README.md"], "python")
     rest = """
 with rlprof.open({"tool": "mine", "steps": [1], "roles": {"actor": {}}}) as prof:

@@ -1,4 +1,4 @@
-"""docs/manifest.md: its example is read as it says, and what core writes is what it lists."""
+"""docs/manifest.md: the reader reads its example, and core writes what it lists."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def told(run):
 
 
 def fields(lines):
-    """Return what was seen of each event, but for what every line has."""
+    """Return the fields of each event, except those of every line."""
     seen = {}
     for line in lines:
         seen.setdefault(line["event"], set()).update(set(line) - {"event", "mono"})
@@ -41,7 +41,7 @@ def fields(lines):
 
 @pytest.fixture(name="example", scope="module")
 def _example(tmp_path_factory):
-    """Write the files that the page shows, as a run folder."""
+    """Write the files of the page as a run folder."""
     home = tmp_path_factory.mktemp("example")
     for block in blocks(PAGE, mark="file"):
         write(home, block.said, block.text)
@@ -49,7 +49,7 @@ def _example(tmp_path_factory):
 
 
 def test_the_example_is_read_as_the_page_says(example):
-    """An engine without a profile, a whole window, one that was salvaged, a request, a step."""
+    """The example gives the captures, skipped step, answer and problems that the page explains."""
     run = rlprof.read(example)
 
     states = [(c.window.id, str(c.target), c.state) for c in run.captures]
@@ -66,7 +66,7 @@ def test_the_example_is_read_as_the_page_says(example):
 
 
 def test_the_example_has_every_event_and_the_fields_of_the_tables(example):
-    """Whoever writes a reader finds a line of each kind; a request like the one shown is taken."""
+    """The example has every event with listed fields only, and its request is valid."""
     shown = fields(told(example))
     (spans,), (file,) = example.glob("spans/*.jsonl"), (example / "requests").iterdir()
     lines = [json.loads(line) for line in spans.read_text().splitlines()]
@@ -85,7 +85,7 @@ def test_the_example_has_every_event_and_the_fields_of_the_tables(example):
 
 
 def test_every_state_and_every_field_of_a_capture_is_explained():
-    """Each state a reader may give, and what the file beside the raw data has, is on the page."""
+    """The page has every state of processes, captures and answers and all of capture.json."""
     text = section(PAGE, "States")
     answer = values.Answer.__annotations__["state"]
     (sentence,) = re.findall(r"`capture\.json` holds (.*?): enough", PAGE, re.DOTALL)
@@ -107,7 +107,7 @@ prof.attach({"name": "engine 0"})
 
 @pytest.fixture(name="live")
 def _live(config, monkeypatch):
-    """Record a run in which everything happens that a process can tell of."""
+    """Record a run that writes every event of a live process."""
     engines.register()
     monkeypatch.setattr(_scribe, "_MOST_SPANS", 50)
     roles = {
@@ -123,7 +123,7 @@ def _live(config, monkeypatch):
         prof.attach({}, replica=1)  # one without a name, so that its start fails
         train(prof, [1, 2])
         recorders = prof.tracks[0].instruments._recorders
-        recorders["costly"].last_bytes = 10**9  # as if it had been too large
+        recorders["costly"].last_bytes = 10**9  # so that the next one is lighter
         train(prof, [3])
         ask(prof)
         ask(prof, role="rollout")
@@ -143,8 +143,8 @@ def _live(config, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_is_written_is_what_is_listed(live, killed):
-    """Events and their fields in real runs; `run.json`, who a process is, spans and requests."""
+def test_the_page_lists_exactly_what_core_writes(live, killed):
+    """The page lists exactly the events and fields that real runs write."""
     salvaged = killed(WITH_AN_ENGINE + CLOSED)
     assert main(["salvage", str(salvaged)]) == 0
     seen = fields(told(live) + told(salvaged))

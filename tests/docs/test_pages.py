@@ -1,4 +1,4 @@
-"""The pages lead somewhere, and are true of what is in this repository."""
+"""Links, lists, tables and messages of the docs agree with the repository."""
 
 import ast
 import re
@@ -13,8 +13,8 @@ PICTURES = ROOT / "docs/pictures"
 SLOW = PAGES["docs/slow-step.md"]
 
 
-def test_a_link_leads_to_a_file_and_a_heading_and_a_file_that_is_named_exists():
-    """Each relative link, each anchor of a page, each path of this repository in the prose."""
+def test_links_lead_to_files_and_headings_and_named_files_exist():
+    """Relative links lead to files and headings, and paths in the prose exist."""
     named = r"`((?:tests|bench|docs|envs|examples|plugins|core)/[\w./-]+)`"
     wrong = []
     for path, text in PAGES.items():
@@ -30,7 +30,7 @@ def test_a_link_leads_to_a_file_and_a_heading_and_a_file_that_is_named_exists():
 
 
 def test_every_page_is_in_the_list_of_pages_and_once_in_the_site():
-    """docs/README.md and the navigation have each page and each plugin's; none leads nowhere."""
+    """docs/README.md lists every page, and the site's navigation has each exactly once."""
     listed = set(links(PAGES["docs/README.md"]))
     nav = named(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
 
@@ -41,7 +41,7 @@ def test_every_page_is_in_the_list_of_pages_and_once_in_the_site():
     assert sorted({*PAGES, *made}) == sorted(nav)
 
 
-def test_the_plugin_table_is_what_is_here():
+def test_the_plugin_table_lists_the_plugins_of_the_repository():
     """The README lists exactly the plugins of this repository."""
     rows = re.findall(
         r"^\|.*?\| (tool|engine|exporter) \| (`.*?`) \| `([\w-]+)` \|", README, re.MULTILINE
@@ -59,7 +59,7 @@ def test_the_plugin_table_is_what_is_here():
 
 
 def test_every_change_has_a_kind_that_a_release_knows():
-    """A file of changes/ is in one of the sections of the changelog, and says something."""
+    """Every file of changes/ has a known kind and ends with a full sentence."""
     kinds = re.findall(r'directory = "(\w+)", name', (ROOT / "pyproject.toml").read_text())
 
     assert len(kinds) == 5
@@ -70,7 +70,7 @@ def test_every_change_has_a_kind_that_a_release_knows():
 
 
 def named(part):
-    """Return every path below a part of the navigation."""
+    """Return every path in a part of the navigation."""
     if isinstance(part, str):
         return [part]
     return [
@@ -79,7 +79,7 @@ def named(part):
 
 
 def test_the_page_about_slow_steps_quotes_what_the_command_printed():
-    """Below each picture stands the finding that `rlprof why` printed of the same run."""
+    """Each finding on the page about slow steps is in the stored output of `rlprof why`."""
     findings = [block.text for block in blocks(SLOW, "text") if block.text.startswith("1. ")]
     names = re.findall(r'src="pictures/([\w-]+)-light\.png"', SLOW)
 
@@ -88,7 +88,7 @@ def test_the_page_about_slow_steps_quotes_what_the_command_printed():
         assert finding in (PICTURES / f"{name}.txt").read_text()
 
 
-# docs/failures.md: tests hold each row, and each row quotes the message it explains
+# docs/failures.md: a test covers each row, and each row quotes the message it explains
 
 
 _ROW = re.compile(r'^\| <a id="([\w-]+)"></a>(.*?) \| ', re.MULTILINE)
@@ -113,8 +113,8 @@ def held(path):
     return {test: said.split(", ") for said, test in found}
 
 
-def test_every_row_is_held_by_a_test_and_every_failure_has_a_row():
-    """No test names a row that is not there; each test of a file of failures names one."""
+def test_every_row_has_a_test_and_every_failure_test_a_row():
+    """Each row of docs/failures.md has a test, and each test of a failure names a row."""
     tests = [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/testing/src/**/*.py")]
 
     named = {row for path in tests for rows in held(path).values() for row in rows}
@@ -128,8 +128,8 @@ def test_every_row_is_held_by_a_test_and_every_failure_has_a_row():
 
 
 def test_the_messages_on_the_page_are_those_of_the_source():
-    """A reader who searches the page for the words of a message finds them."""
-    texts = []  # with a blank in place of what is filled in
+    """Every message quoted in docs/failures.md is in the source."""
+    texts = []  # with a blank for each value that is filled in
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]

@@ -1,4 +1,4 @@
-"""Every query of docs/sql.md gives the answer that stands below it."""
+"""Every query of docs/sql.md gives the answer below it."""
 
 import json
 import re
@@ -20,7 +20,7 @@ ANSWERS = blocks(PAGE, "text")
 
 @pytest.fixture(name="database", scope="module")
 def _database(tmp_path_factory):
-    """Return a connection with the views, on a run that has been exported."""
+    """Return a function that asks a connection with the views on an exported run."""
     home = tmp_path_factory.mktemp("sql")
     folder = make(home / "outputs/profile/r1")
     main(["export", str(folder), "--to", "parquet"])
@@ -52,12 +52,12 @@ def shown(head, found):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_a_query_gives_the_answer_shown(database, number):
-    """Run on the folder itself, or on its Parquet files, each prints what stands below it."""
+    """Each query, on the run folder or its Parquet files, prints the answer below it."""
     assert shown(*database(QUERIES[number].text)) == ANSWERS[number].text
 
 
-def test_the_views_have_what_the_reader_has(tmp_path):
-    """Each span once, of the same step, at the same time: what Ray recorded of actors, too."""
+def test_the_views_have_the_spans_of_the_reader(tmp_path):
+    """The views have each span of the reader once, with step and times, and those of Ray."""
     own = {"kind": "span", "name": "alone", "t0": 11 * S, "t1": 12 * S, "id": 99}
     folder = make(tmp_path / "r1", odd_lines=[json.dumps(own), '{"kind": "sp'])
     when = {"w0": EPOCH + 11 * S, "w1": EPOCH + 12 * S, "step": 1, "occurrence": 0}
@@ -77,7 +77,7 @@ def test_the_views_have_what_the_reader_has(tmp_path):
 
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
-    """`frame` returns what DuckDB takes; pandas, which is not installed here, is left out."""
+    """The Python of the page counts the spans of a run (without its line for pandas)."""
     (block,) = blocks(PAGE, "python")
     make(tmp_path / "RUN")
     monkeypatch.chdir(tmp_path)
@@ -93,7 +93,7 @@ def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("table", [*TABLES, "steps"])
 def test_every_column_is_documented(table):
-    """The page lists the columns of each table, and no others."""
+    """The page lists exactly the columns of each table."""
     columns = TABLES.get(table, STEP)
     text = section(PAGE, "The tables").split(f"`{table}`: ")[1].split("\n\n`")[0] + "\n"
 

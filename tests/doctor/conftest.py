@@ -1,4 +1,4 @@
-"""A config that asks for no tool that is heavy, and an environment nobody else has touched."""
+"""A config with a light tool, and an environment without other profilers."""
 
 import json
 
@@ -20,7 +20,7 @@ def _module(monkeypatch, tmp_path):
 
 @pytest.fixture(name="profile")
 def _profile(module, config, tmp_path):
-    """Return a function that writes a config: an actor, recorded by `mad`."""
+    """Return a function that writes a config with an actor recorded by `mad`."""
 
     def write(**changes):
         file = tmp_path / "profile.yaml"

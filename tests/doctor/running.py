@@ -1,4 +1,4 @@
-"""`rlprof doctor` as a user runs it, tools to run it on, and a machine to run it in."""
+"""`rlprof doctor` as a user runs it, and tools that misbehave on request."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""docs/doctor.md: it has every finding there is, and its example is what happens."""
+"""docs/doctor.md lists every finding, and its example is what the command prints."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ def findings():
 
 
 def test_every_finding_and_every_variable_is_explained():
-    """Who searches the docs for what the command said, or looks at, finds it."""
+    """The page contains the words of every finding and every environment variable it reads."""
     words = {*findings()} - {"theirs", "it did not say why"}
     variables = {f"`{name}`" for name in (*_profilers._INJECTED, *_profilers._ANNOUNCED)}
 
@@ -43,8 +43,8 @@ def test_every_finding_and_every_variable_is_explained():
 
 
 @pytest.mark.slow
-def test_the_example_is_what_happens(tmp_path):
-    """The config in the docs gives the lines in the docs; numbers and the machine's own vary."""
+def test_the_example_in_the_docs_is_what_doctor_prints(tmp_path):
+    """The config of the page gives the lines of the page, except for numbers and host details."""
     (config,) = (block.text for block in blocks(TEXT, "yaml"))
     (tmp_path / "profile.yaml").write_text(config)
 
@@ -64,7 +64,7 @@ def test_the_example_is_what_happens(tmp_path):
 
 
 def test_the_code_in_the_docs_runs(capsys):
-    """The lines for a training process print what is not ok, and nothing else."""
+    """The code for a training process prints warnings and errors only."""
     (block,) = blocks(TEXT, "python")
 
     exec(compile(block.text, "doctor.md", "exec"), {})  # noqa: S102 -- ours

@@ -1,4 +1,4 @@
-"""Dry windows: what a tool records here, and what it does to the process it records."""
+"""Dry windows: what a tool records, and what it does to its process."""
 
 import os
 import sys
@@ -24,14 +24,14 @@ def _tried(module, tmp_path):
         config = Config(scratch_dir=str(tmp_path / "scratch"), **(limits or {}))
         use = Use(tool, asked, roles)
         found = try_tool(use, config, timeout_s=timeout_s, progress=lambda _: None)
-        assert not (tmp_path / "scratch").exists()  # whatever happens, nothing is left there
+        assert not (tmp_path / "scratch").exists()  # nothing is left there in any case
         return [f"{one.level} {one}" for one in found]
 
     return try_it
 
 
-def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, module):
-    """A whole window is ok: events, files, the time of each hook; the caller imports no plugin."""
+def test_a_tool_that_works_is_ok_with_its_events_and_times(tried, module):
+    """A whole window is ok with its events, files and hook times; doctor imports no plugin."""
     (line,) = tried({})
 
     assert module not in sys.modules
@@ -47,8 +47,8 @@ def test_a_tool_that_works_says_what_it_recorded_and_how_long_it_took(tried, mod
     ("mad", "stop:exit", "its dry window ended with 3: "),
     ("mad", "export:raise", "ValueError: export went wrong"),
 )
-def test_a_hook_that_goes_wrong_is_a_finding_that_says_where(tried, tool, goes, said):
-    """A crash, on whichever thread it is, `os._exit` or an exception: where, and with what."""
+def test_a_hook_that_fails_is_a_finding_with_its_place(tried, tool, goes, said):
+    """A crash, exit or exception in a hook is a finding that names the hook and the line."""
     lines = tried({"goes": goes}, tool=tool)
 
     assert not any(line.startswith("ok ") for line in lines)
@@ -70,7 +70,7 @@ HANGS = "its dry window did not return within 4 s"
     ("export:hang", "failed: ", "export"),
 )
 def test_a_hang_is_a_finding_and_leaves_no_process_behind(tried, tmp_path, goes, said, where):
-    """A hook that never returns, with the interpreter's lock or without, is told with its line."""
+    """A hook that hangs, with the GIL or without, is a finding with its line and is killed."""
     line, *more = tried({"goes": goes}, timeout_s=6 if goes == "export:hang" else 4)
 
     assert line.startswith(f"BAD tool mad of actor: {said}")
@@ -80,7 +80,7 @@ def test_a_hang_is_a_finding_and_leaves_no_process_behind(tried, tmp_path, goes,
 
 
 def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
-    """Where a run would go on without the tool, that is what is told, and it is still BAD."""
+    """A tool with its own thread that hangs is given up after its limit and is BAD."""
     from rlprof.config import Limits
 
     lines = tried(
@@ -92,8 +92,8 @@ def test_a_tool_with_a_thread_of_its_own_is_given_up_by_its_limit(tried):
     assert "start was not answered within start_timeout_s 0.5" in lines[0]
 
 
-def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried, monkeypatch):
-    """In the tool's words; a sample that raises is told beside what was recorded, if anything."""
+def test_a_refusal_is_bad_if_the_config_names_the_tool(tried, monkeypatch):
+    """A tool's refusal is BAD if a role uses it, otherwise a warning; so is a failing sample."""
     monkeypatch.setenv("SAMPLE", "sample:raise")
 
     asked = tried({"goes": "start:refuse"})
@@ -112,8 +112,8 @@ def test_what_a_tool_refuses_is_bad_where_it_is_asked_for(tried, monkeypatch):
     )
 
 
-def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
-    """`unsupported` is BAD for an option that is given, a warning for a default."""
+def test_an_unsupported_option_is_bad_if_the_config_sets_it(tried):
+    """An unsupported option is BAD if the config sets it, and a warning by default."""
     lines = tried({"goes": "unsupported", "level": 2})
 
     cure = "remove it from the options, or run where it is available"
@@ -124,8 +124,8 @@ def test_what_cannot_be_had_is_bad_if_the_config_names_it(tried):
     ]
 
 
-def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
-    """What configure returns at launch is in force: environment and command."""
+def test_the_child_starts_as_the_tool_asks(tried, monkeypatch):
+    """The child starts with the environment and command prefix that configure returns."""
     seen = []
     ask = _child.ask
     monkeypatch.setattr(
@@ -144,7 +144,7 @@ def test_the_child_is_born_as_the_tool_asks(tried, monkeypatch):
 
 
 def test_a_tool_that_hangs_when_imported_is_a_finding(tried, tmp_path, monkeypatch):
-    """Not even importing a plugin is done by who asks."""
+    """A tool whose import hangs is a finding, because a child imports it."""
     install_tool(
         monkeypatch, tmp_path / "two", name="rlprof-sleepy", text="import time; time.sleep(600)\n",
         offers="[rlprof.tools]\nsleepy = {module}:Tool\n",
@@ -177,7 +177,7 @@ class Hive(Alone):
 def test_tools_that_record_inside_an_engine_are_tried(
     profile, monkeypatch, tmp_path, engine, tried
 ):
-    """A run whose every capture would fail is not ready; those of the run are no other engine's."""
+    """Tools that an engine drives are tried, and its advice is a finding; others are not."""
     install_tool(
         monkeypatch, tmp_path / "two", name="acme-engines", text=ENGINES,
         offers="[rlprof.engines]\nhive = {module}:Hive\nalone = {module}:Alone\n",
@@ -194,8 +194,8 @@ def test_tools_that_record_inside_an_engine_are_tried(
     assert int(tried) == told.code
 
 
-def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
-    """Every fault is BAD with its line, and what is right is tried all the same."""
+def test_every_fault_of_a_config_is_bad(profile):
+    """Every fault of a config is BAD with its line, and valid tools are still tried."""
     roles = {"actor": {"tool": ["mad", "mda"]}, "critic": {"options": {"mad": {"levle": 1}}}}
 
     told = doctor(profile(roles=roles))
@@ -208,8 +208,8 @@ def test_the_command_tells_all_that_is_wrong_with_a_config(profile):
     assert told.errors == ""
 
 
-def test_a_config_that_is_off_or_cannot_be_read_has_no_tool_tried(profile, tmp_path):
-    """But the surroundings are examined; in Python the findings come one after another."""
+def test_no_tool_is_tried_if_the_config_is_off_or_unreadable(profile, tmp_path):
+    """No tool is tried if the config is off or unreadable; folders and Python still are."""
     waited, file = [], profile(enabled=False)
 
     found = list(examine(file, progress=waited.append))
@@ -224,8 +224,8 @@ def test_a_config_that_is_off_or_cannot_be_read_has_no_tool_tried(profile, tmp_p
     assert any(line.startswith("python: ") for line in told["ok"])
 
 
-def test_what_is_odd_is_a_warning_and_the_roles_that_are_named_are_tried(profile):
-    """Few open files, an injection, a role that is not there; the exit code is 0."""
+def test_only_named_roles_are_tried_and_oddities_are_warnings(profile):
+    """With --role, only that role is tried; file limit, injection and unknown role are warnings."""
     roles = {"actor": {}, "critic": {"options": {"mad": {"goes": "start:segfault"}}}}
     file = profile(roles=roles)
     few = ["sh", "-c", 'ulimit -n 200; exec "$@"', "sh"]

@@ -1,4 +1,4 @@
-"""Folders a run writes to: full, refused, shared, coarse; tried with real files."""
+"""Folders that a run writes to, tried with real files: full, refused, shared or hung."""
 
 import os
 import shutil
@@ -14,8 +14,8 @@ from tests.waiting import python
 ROOM = 10**6
 
 
-def test_a_folder_that_can_be_written_is_well_and_left_as_it_was(tmp_path):
-    """Trying takes away all it has made; room for less than limits.bytes is told beforehand."""
+def test_a_writable_folder_is_ok_and_unchanged(tmp_path):
+    """A writable folder is ok and stays unchanged; too little space is a warning."""
     (tmp_path / "file").write_text("mine")
 
     found = [*look_at_run_dir(str(tmp_path / "a/b"), ROOM), *look_at_scratch(str(tmp_path))]
@@ -28,8 +28,8 @@ def test_a_folder_that_can_be_written_is_well_and_left_as_it_was(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_of_somebody_else_is_refused(tmp_path):
-    """A user without the right to write is told so; tried as another user where we are root."""
+def test_a_folder_of_another_user_is_refused(tmp_path):
+    """A folder in which the user may not write is BAD as run_dir and scratch_dir."""
     folder = tmp_path / "runs"
     folder.mkdir(mode=0o500)
     for parent in (tmp_path, *tmp_path.parents[:2]):
@@ -37,7 +37,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
     code = (
         "import os, sys\n"
         "from rlprof_cli.doctor._folders import look_at_run_dir, look_at_scratch\n"
-        "os.getuid() or os.setuid(65534)\n"  # a root may write everywhere
+        "os.getuid() or os.setuid(65534)\n"  # root may write everywhere
         "for found in [*look_at_run_dir(sys.argv[1], 1), *look_at_scratch(sys.argv[1])]:\n"
         "    print(found.level, found)\n"
     )
@@ -50,7 +50,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path):
 
 
 def test_a_scratch_others_may_write_to_is_refused(tmp_path):
-    """What a session refuses to use is told before: a folder of ours that is open to all."""
+    """A scratch folder that other users may write to is BAD, as a session refuses it."""
     home = tmp_path / f"rlprof-{os.getuid()}"
     home.mkdir()
     home.chmod(0o777)
@@ -62,8 +62,8 @@ def test_a_scratch_others_may_write_to_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_path):
-    """On tmpfs raw data are welcome; a run folder would be gone with the machine."""
+def test_a_run_in_memory_is_a_warning_and_scratch_in_memory_is_ok(profile, tmp_path):
+    """On tmpfs, the scratch folder is ok and the run folder a warning."""
     disk = str(tmp_path / "disk")
 
     with tmpfs(tmp_path / "disk", "size=2g"):
@@ -76,7 +76,7 @@ def test_a_scratch_in_memory_is_fine_and_a_run_in_memory_is_told(profile, tmp_pa
 
 @pytest.mark.slow
 def test_a_full_tmpdir_is_named(profile, tmp_path):
-    """A TMPDIR without room for a megabyte is BAD; the run folder is not."""
+    """A full scratch folder is BAD; the run folder is ok."""
     with tmpfs(tmp_path / "disk", "size=64k") as disk:
         told = doctor(profile(scratch_dir=str(disk)), env={"TMPDIR": str(disk)})
 
@@ -89,7 +89,7 @@ def test_a_full_tmpdir_is_named(profile, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="takes a C compiler")
 def test_a_file_system_that_hangs_is_a_finding(profile, tmp_path):
-    """Folders nobody answers for are told after a deadline, and the rest is still examined."""
+    """Folders on a file system that hangs are findings, and the rest is still examined."""
     shim = "#include <unistd.h>\nint mkdir(const char *a, unsigned b) { sleep(600); return -1; }\n"
     (tmp_path / "shim.c").write_text(shim)
     argv = ["cc", "-shared", "-fPIC", "-o", "shim.so", "shim.c", "-ldl"]

@@ -11,12 +11,12 @@ from tests.core.distributions import CORE, GOOD, install, tool
 
 
 def test_a_python_newer_than_any_that_was_tried_is_named():
-    """It may not work."""
+    """A Python newer than any that was tested is a warning."""
     assert [look_at_python(one)[0].level for one in ((3, 14, 2), (3, 99, 0))] == ["ok", "warn"]
 
 
 def test_a_second_core_is_named(tmp_path, monkeypatch):
-    """Two versions of rlprof on the path are told with their places."""
+    """A second rlprof-core on the path is a warning that names its version and place."""
     install(monkeypatch, tmp_path, "rlprof-core", "", "", version="9.9")
 
     (found,) = look_at_core()
@@ -29,13 +29,13 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
     "requirement, does", ("rlprof>=0.1,<0.2", True), ("rlprof~=0.1.0", True), ("rlprof>=0.2", False)
 )
 def test_ranges_of_versions_are_read(requirement, does):
-    """What a distribution asks of core is compared; what cannot be read is let pass."""
+    """A requirement on core is compared with the installed version."""
     assert fits("0.1.0", requirement) is does
 
 
 @pytest.mark.slow
 def test_a_plugin_for_another_core_is_named(tmp_path, monkeypatch):
-    """What asks for another rlprof is a warning, also where its hooks happen to fit."""
+    """A plugin that requires another version of rlprof is a warning."""
     install(
         monkeypatch, tmp_path, "acme-old", GOOD, tool("old", "Good"), requires=["rlprof>=9,<10"]
     )
@@ -48,7 +48,7 @@ def test_a_plugin_for_another_core_is_named(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_exporter_that_crashes_or_does_not_load_is_bad(tmp_path, monkeypatch):
-    """Each plugin is loaded in a child: one that takes it down is a finding, and so is the next."""
+    """An exporter whose import crashes is BAD, and the next one is still loaded."""
     offers = "[rlprof.exporters]\nbad = {module}:Page\nworse = {module}_gone:Page\n"
     install(monkeypatch, tmp_path, "acme", "import ctypes; ctypes.string_at(0)\n", offers)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -63,8 +63,8 @@ def test_an_exporter_that_crashes_or_does_not_load_is_bad(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_a_tool_that_does_not_load_is_bad_even_if_nobody_asks_for_it(tmp_path, monkeypatch):
-    """Without a config every installed tool is tried; a broken one is BAD, the others go on."""
+def test_a_tool_that_does_not_load_is_bad_without_a_config(tmp_path, monkeypatch):
+    """Without a config, every installed tool is tried, and one that does not load is BAD."""
     offers = "[rlprof.tools]\nbroken = {module}:Nothing\nfine = {module}:Good\n"
     install(monkeypatch, tmp_path, "acme", GOOD, offers)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -103,7 +103,7 @@ def pair(offset_ns, monotonic_ns, bound_ns=200):
     ids=["slewed", "no time", "set back", "set forward", "unsynchronised"],
 )  # fmt: skip
 def test_a_clock_that_was_set_or_is_not_synchronised_is_named(after, kernel, said):
-    """What moved more than NTP slews was a step: how far, in how long; STA_UNSYNC is a warning."""
+    """A clock that jumped or is not synchronised is a warning; one in 1970 is BAD."""
     found = _clocks.look_at_clocks(pair(0, 0), after, kernel)
 
     assert [str(one) for one in found if one.level != "ok"] == said

@@ -1,4 +1,4 @@
-"""Other profilers: in the environment, and active in the process."""
+"""Other profilers in the environment or active in the process."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.cases import cases
 from tests.waiting import python
 
 
-def test_a_clean_environment_is_well():
-    """With no variable of a profiler there is one finding, and it is ok; one may be off."""
+def test_a_clean_environment_is_ok():
+    """An environment without variables of an active profiler is one ok finding."""
     environ = {"LD_PRELOAD": "/lib/libjemalloc.so.2", "KINETO_USE_DAEMON": "0"}
     (found,) = look_at_environment(environ)
 
@@ -18,7 +18,7 @@ def test_a_clean_environment_is_well():
 
 
 def test_injections_are_named(tmp_path):
-    """A library that NVTX or CUDA would load is named; so is that it is not there."""
+    """An injection library for NVTX or CUDA is a warning, which says if it is missing."""
     name = "NVTX_INJECTION64_PATH"
     (tmp_path / "injection.so").touch()
     there, gone = str(tmp_path / "injection.so"), str(tmp_path / "gone.so")
@@ -40,8 +40,8 @@ def test_injections_are_named(tmp_path):
     ("CUDA_LAUNCH_BLOCKING", "1", "the CPU waits for every kernel"),
     ("LD_PRELOAD", "/lib/libjemalloc.so:/opt/nsys/libToolsInjectionProxy64.so", "another"),
 )
-def test_what_profilers_leave_in_the_environment_is_named(name, value, who):
-    """Each variable is a finding that names the variable and whose it is."""
+def test_variables_of_profilers_are_named(name, value, who):
+    """A variable that a profiler leaves is a warning that names the variable and its owner."""
     (found,) = look_at_environment({name: value})
 
     assert (found.level, found.where) == ("warn", name)
@@ -50,7 +50,7 @@ def test_what_profilers_leave_in_the_environment_is_named(name, value, who):
 
 @pytest.mark.slow
 def test_a_profiler_of_functions_is_named():
-    """Whatever hangs on sys.setprofile is named with its own name."""
+    """A function in sys.setprofile is a finding with its own name."""
     code = (
         "import sys\n"
         "def hook(*_): pass\n"
@@ -66,7 +66,7 @@ def test_a_profiler_of_functions_is_named():
 
 @pytest.mark.slow
 def test_a_torch_profiler_that_runs_is_named():
-    """While a torch profiler runs in the process no window of torch can open: BAD, and then not."""
+    """A running torch profiler is BAD until it stops."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
@@ -81,7 +81,7 @@ def test_a_torch_profiler_that_runs_is_named():
 
 @pytest.mark.slow
 def test_our_own_window_is_no_other_profiler(tmp_path):
-    """Asked inside a window of its own, rlprof does not warn of itself."""
+    """A window of rlprof's own torch tool is no finding."""
     config = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1], "roles": {"actor": {}}}
 
     with rlprof.open(config) as prof:
@@ -94,7 +94,7 @@ def test_our_own_window_is_no_other_profiler(tmp_path):
 
 @pytest.mark.slow
 def test_findings_are_cheap_enough_for_training():
-    """Asking within training imports no back end, starts no process and writes no file."""
+    """`findings` imports no back end, starts no process and writes no file."""
     code = (
         "import sys\n"
         "from rlprof_cli.doctor import findings\n"

@@ -1,4 +1,4 @@
-"""Torch as the doctor finds it: absent, without the device asked for, broken by an extension."""
+"""Torch in the doctor: missing, or broken by an extension."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def fine():
 
 @pytest.fixture(name="site")
 def _site(tmp_path, monkeypatch):
-    """Return a folder that is on the path of every child, for a sitecustomize or a distribution."""
+    """Return a folder on the path of every child, for a sitecustomize or a distribution."""
     (tmp_path / "site").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
     return tmp_path / "site"
@@ -45,7 +45,7 @@ def _file(tmp_path):
 
 
 def test_an_environment_without_torch_is_named(site, file):
-    """Where torch cannot be imported the tool says so, and what to do."""
+    """A tool that cannot import torch is BAD with the advice to install it."""
     (site / "sitecustomize.py").write_text(NO_TORCH)
 
     told = doctor(file)
@@ -56,7 +56,7 @@ def test_an_environment_without_torch_is_named(site, file):
 
 
 def test_an_extension_that_breaks_torch_is_named_with_the_way_out(site, file, monkeypatch):
-    """An entry point of torch.backends that fails breaks `import torch`: who, why, what to set."""
+    """A torch.backends extension that breaks `import torch` is BAD with the variable to set."""
     offers = "[torch.backends]\nsome_npu = {module}:autoload\n"
     install(monkeypatch, site, "some-npu", BROKEN, offers)
 
