@@ -1,4 +1,4 @@
-"""The engine from outside again, and adapters that each break a law."""
+"""An engine with the kit's outside parts, and adapters that each break one law."""
 
 import asyncio
 import atexit
@@ -21,7 +21,7 @@ _lent: list[Engine] = []
 
 @contextmanager
 def engine(self):
-    """Lend the one engine there is; one that was killed, or left recording, is made anew."""
+    """Lend the one engine; replace it if it was killed or still records."""
     if not _lent:
         _lent.append(Engine(**self.launch().engine_args))
         atexit.register(_lent[0].close)
@@ -48,7 +48,7 @@ class GoodEngine(Mini):
 
 @contextmanager
 def as_its_own():
-    """Raise an engine's own error in place of one that says it in words of rlprof."""
+    """Raise the engine's own error in place of a CaptureError."""
     try:
         yield
     except CaptureError as exc:
@@ -56,14 +56,14 @@ def as_its_own():
 
 
 class PassesOnItsErrors(Mini):
-    """Let the engine's own errors out."""
+    """Let the engine's own errors through."""
 
     start = hookimpl(as_its_own()(Mini.start))
     stop = hookimpl(as_its_own()(Mini.stop))
 
 
 class WaitsForTheDead(Mini):
-    """Wait for an answer that never comes."""
+    """Wait for an answer from an engine that is dead."""
 
     @hookimpl
     def stop(self, handle):
@@ -78,18 +78,18 @@ def cells(self):
 
 
 class GoodHive(Hive):
-    """Have the kit's tool record in each of its processes."""
+    """Have the kit's tool record in each process."""
 
 
 class TellsNobody(Hive):
-    """Declare `drives`, and keep the orders."""
+    """Declare `drives`, but pass no orders on."""
 
     def _tell(self, handle, text):
         """Pass nothing on."""
 
 
 class AsyncEngine:
-    """An engine whose methods belong to an event loop, as vLLM's do."""
+    """An engine whose methods belong to an event loop, like vLLM's."""
 
     def __init__(self, engine, loop):
         self.process, self.loop = engine.process, loop

@@ -6,4 +6,4 @@ from tests.kit.tools import Good
 
 
 class ImportsHeavily(Good):
-    """Import torch, or what stands for it, with the module."""
+    """Import a stand-in for torch with the module."""

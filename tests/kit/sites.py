@@ -1,4 +1,4 @@
-"""Distributions installed into folders of their own, as pip installs them, without an index."""
+"""Distributions that pip installs into their own folders, without an index."""
 
 import os
 
@@ -14,7 +14,7 @@ def install(site, *folders):
 
 
 def its_tests(distribution, env):
-    """Run the tests of *distribution* as its author does; return what pytest said."""
+    """Run the tests of *distribution* as its author does; return pytest's output."""
     words = ("-q", "-p", "no:cacheprovider", "-W", "error")
     done = python("-m", "pytest", *words, cwd=distribution, env=env, timeout=None)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The kit, run on plugins good and bad by test_kit.py; not collected by itself."""
+"""The kit, run on valid and invalid plugins by test_kit.py; not collected on its own."""
 
 import pytest
 
@@ -22,11 +22,11 @@ _LONG = {
     "test_the_command_line_runs_it": [tools.TakesArguments],
     "test_odd_values_are_told_and_raise_nothing": [tools.Good, engines.GoodEngine],
 }
-"""The laws that take long run on the plugins that break them; on right ones in `examples/`."""
+"""Slow laws run on the plugins that break them; valid plugins in `examples/` run all."""
 
 
 def _tests(base, *plugins, **declared):
-    """Make a class of tests for each plugin, here in this module."""
+    """Add a class of tests to this module for each plugin."""
     for plugin in plugins:
         laws = [law for law, run in _LONG.items() if plugin not in run and hasattr(base, law)]
         body = dict.fromkeys(laws, _left_out) | {"test_it_is_offered_by_its_name": _not_packaged}
@@ -35,7 +35,7 @@ def _tests(base, *plugins, **declared):
 
 
 def _only(*laws):
-    """Leave out all laws of engines but these."""
+    """Leave out all laws of engines except these."""
     all_ = {law for law in dir(EngineTests) if law.startswith("test_")}
     guard = {"test_standard_tests_are_replaced_only_with_a_reason"}
     return dict.fromkeys(all_ - {*laws} - guard, _left_out)

@@ -1,4 +1,4 @@
-"""Plugins installed as anybody installs them: those of examples/, and what `rlprof new` writes."""
+"""Plugins of examples/ and those that `rlprof new` writes, installed by pip."""
 
 import io
 import re
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(name="example", scope="module")
 def _example(request, tmp_path_factory):
-    """Copy an example away from this repository, and install it."""
+    """Copy an example out of this repository and install it."""
     home = tmp_path_factory.mktemp("example")
     copy = home / request.param
     left_out = shutil.ignore_patterns("__pycache__", ".*")
@@ -35,7 +35,7 @@ def _example(request, tmp_path_factory):
     indirect=["example"],
 )
 def test_an_example_keeps_every_law(example, listed):
-    """Its wheel holds what it needs, `rlprof plugins` lists it, its tests pass."""
+    """An installed example is listed by `rlprof plugins` and passes its tests."""
     folder, env = example
 
     said = its_tests(folder, env)
@@ -48,7 +48,7 @@ def test_an_example_keeps_every_law(example, listed):
 @pytest.mark.slow
 @pytest.mark.parametrize("example", ["third_party_engine"], indirect=True)
 def test_the_program_in_the_readme_of_the_engine_runs(example, tmp_path):
-    """Its lines, with its config, record a window of the engine."""
+    """The program and config of the engine's README record a whole window."""
     folder, env = example
     readme = (folder / "README.md").read_text()
     (config,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
@@ -70,7 +70,7 @@ IN_TESTS = ["S101", "ANN", "D101", "D102", "D103", "INP001", "RUF012", "EM", "TR
 
 @pytest.fixture(name="written", scope="module")
 def _written(tmp_path_factory):
-    """Write a plugin of each kind, and install them; return their folders and the environment."""
+    """Write a plugin of each kind and install it; return the folders and the environment."""
     home, said = tmp_path_factory.mktemp("new"), io.StringIO()
     with redirect_stdout(said):
         codes = [main(["new", kind, f"my_{kind}", "--dir", str(home)]) for kind in KINDS]
@@ -82,8 +82,8 @@ def _written(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_it_writes_passes_the_kit(kind, written):
-    """A generated plugin installs, is listed under its name, and keeps every law."""
+def test_a_generated_plugin_passes_the_kit(kind, written):
+    """A plugin that `rlprof new` writes installs and passes its tests."""
     folders, env = written
 
     said = its_tests(folders[kind], env)
@@ -93,8 +93,8 @@ def test_what_it_writes_passes_the_kit(kind, written):
 
 
 @pytest.mark.slow
-def test_what_it_writes_is_clean(written, tmp_path):
-    """Ruff with every rule, its formatter, and mypy --strict find nothing to say."""
+def test_a_generated_plugin_passes_ruff_and_mypy(written, tmp_path):
+    """Generated plugins pass ruff with all rules, its formatter and mypy --strict."""
     folders = list(written[0].values())
     ruff = ["-m", "ruff"]
     in_tests = ",".join(f"tests/**:{rule}" for rule in IN_TESTS)
@@ -121,8 +121,8 @@ def test_what_it_writes_is_clean(written, tmp_path):
     ("mine", "", "rlprof-mine exists already; remove it, or choose another"),
     ("other", "nope", "nope is not a folder; create it, or name another"),
 )
-def test_what_cannot_be_written_is_told(name, folder, told, tmp_path, capsys):
-    """A name that is no word of a config or a package; what exists stays; no tree is made."""
+def test_rlprof_new_refuses_what_it_cannot_write(name, folder, told, tmp_path, capsys):
+    """`rlprof new` refuses invalid and taken names and existing folders, and writes nothing."""
     work = tmp_path / "rlprof-mine/work.txt"
     work.parent.mkdir()
     work.touch()

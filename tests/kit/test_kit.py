@@ -1,4 +1,4 @@
-"""The kit itself: what is right passes, and each wrong fails the law it breaks and no other."""
+"""The kit itself: valid plugins pass, and each invalid one fails only the law it breaks."""
 
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -57,7 +57,7 @@ EXPECTED = {
 
 @pytest.fixture(scope="module", name="cases")
 def _cases(tmp_path_factory):
-    """Run suite.py in a process and a folder of its own; return its test cases by class."""
+    """Run suite.py in its own process and folder; return its test cases by class."""
     folder = tmp_path_factory.mktemp("kit")
     report = folder / "report.xml"
     words = ["-q", "-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider", "-W", "ignore"]
@@ -71,7 +71,7 @@ def _cases(tmp_path_factory):
 
 
 def broken(cases):
-    """Return the laws that failed, and what was said."""
+    """Return the failed laws and their messages."""
     told = {}
     for case in cases:
         for failure in [*case.findall("failure"), *case.findall("error")]:
@@ -81,14 +81,14 @@ def broken(cases):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_plugin_fails_the_laws_it_breaks_and_no_other(cases, name):
-    """Right plugins pass the whole kit; a wrong one fails where its fault is."""
+    """A valid plugin passes every law, and an invalid one fails exactly those it breaks."""
     found = broken(cases[name])
 
     assert EXPECTED[name] == set(found), "\n".join(found.values())
 
 
-def test_the_author_is_told_what_to_write_and_why_a_law_was_skipped(cases):
-    """A wrong argument, a method that is missing; `works_here` and `cannot_be_killed`."""
+def test_the_kit_explains_mistakes_and_skipped_laws(cases):
+    """The kit names a wrong argument, a missing method and the reason of a skipped law."""
     argument = broken(cases["TestTakesAnUnknownArgument"])
     method = broken(cases["TestMakesNoEngine"])
     reasons = {
@@ -104,11 +104,11 @@ def test_the_author_is_told_what_to_write_and_why_a_law_was_skipped(cases):
 
 @pytest.mark.parametrize("reason", ["", None])
 def test_overrides_wants_a_reason(reason):
-    """A reason is a sentence, not a formality."""
+    """`overrides` raises a TypeError without a reason."""
     assert "overrides: say why" in refused(TypeError, overrides, reason)
 
 
 def test_without_a_run_there_are_no_orders():
-    """At launch an engine's plugin is told where to ask for them."""
+    """`Workers.prepare` raises a CaptureError if there is no run."""
     with pytest.raises(rlprof.CaptureError, match=r"workers\.prepare: there is no run"):
         Workers({"torch": {}}).prepare()

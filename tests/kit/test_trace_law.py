@@ -1,4 +1,4 @@
-"""The law of traces: each fault a trace can have is told, with what to do."""
+"""The law of traces: each fault of a trace is reported with a cure."""
 
 import gzip
 import json
@@ -29,8 +29,8 @@ def _recorded(tmp_path):
     ("engine", {"pp": 1}, False),
     ("tool", {"tp": 0, "pp": 1}, False),
 )
-def test_a_trace_of_an_engine_may_say_which_of_its_processes(recorded, kind, coordinates, is_right):
-    """More coordinates, and a worker; never others than the capture's, and never of a tool."""
+def test_a_trace_of_an_engine_may_name_one_of_its_processes(recorded, kind, coordinates, is_right):
+    """A trace of an engine may add coordinates and a worker to the capture's; a tool's may not."""
     recorded = attrs.evolve(recorded, capture=attrs.evolve(recorded.capture, kind=kind))
     target = attrs.asdict(recorded.capture.target) | {"coordinates": coordinates, "worker": 3}
     about = header(recorded.capture, NOW) | {"target": target}
@@ -57,8 +57,8 @@ def check(recorded, content):
     ({}, {"ts": NOW / 1000}, "so it is outside of it"),
     ({}, {"dur": -1}, "ends before it begins"),
 )
-def test_a_header_or_an_event_that_is_wrong_is_told(recorded, changes, event, told):
-    """Whose the trace is and when, in whole nanoseconds; times of events lie in the window."""
+def test_a_wrong_header_or_event_is_reported(recorded, changes, event, told):
+    """A wrong run, clock or error bound, or an event outside the window, is reported."""
     about = header(recorded.capture, NOW) | changes
     with pytest.raises(AssertionError, match=told):
         check(recorded, {"rlprof": about, "traceEvents": [EVENT | event]})
@@ -70,8 +70,8 @@ def test_a_header_or_an_event_that_is_wrong_is_told(recorded, changes, event, to
     (b'{"rlprof": NaN}', "NaN is not JSON"),
     (None, r"write it with gzip\.open"),
 )
-def test_a_file_that_is_no_trace_is_told(recorded, content, told):
-    """Strict JSON, gzipped, an object, with the `rlprof` object first."""
+def test_a_file_that_is_no_trace_is_reported(recorded, content, told):
+    """A file without gzip, strict JSON or the leading `rlprof` object is reported."""
     file = recorded.folder / "a.json"
     file.write_bytes(b"{}" if content is None else gzip.compress(content))
 

@@ -25,13 +25,13 @@ class Options:
 
 
 def header(capture, began):
-    """Return what a trace says of itself."""
+    """Return the header of a trace."""
     said = {"run": capture.run_id, "tool": capture.tool, "epoch_ns": began, "error_ns": None}
     return said | {name: attrs.asdict(getattr(capture, name)) for name in ("target", "window")}
 
 
 class Heard:
-    """What `start` returns."""
+    """The recording that `start` returns."""
 
     def __init__(self):
         self.applied = {"level": "low"}
@@ -129,7 +129,7 @@ class StopsOnlyOnce(Good):
 
 
 class StaysHalfOpen(Good):
-    """Leave a failed start behind, and stumble over it in stop."""
+    """Leave a failed start half open, so that stop fails."""
 
     @hookimpl
     def start(self, folder):
@@ -162,7 +162,7 @@ class RecordsOnce(Good):
 
 
 class ChokesOnNames(Good):
-    """Write names as they come."""
+    """Write names without escaping them."""
 
     @hookimpl
     def stop(self):
@@ -174,7 +174,7 @@ class ChokesOnNames(Good):
 
 
 class RemembersInTheProcess(Good):
-    """Export only where `configure` was called before."""
+    """Export only in the process in which `configure` was called."""
 
     remembered = threading.Event()
 
@@ -191,7 +191,7 @@ class RemembersInTheProcess(Good):
 
 
 class CallsAllWhole(Good):
-    """Call whole what was cut."""
+    """Report cut data as whole."""
 
     @hookimpl
     def export(self, capture, folder, out):
@@ -199,7 +199,7 @@ class CallsAllWhole(Good):
 
 
 class WantsToBeAlone(Good):
-    """Fail beside another of its kind, without a claim."""
+    """Fail next to another instance, without a claim."""
 
     busy = threading.Lock()
 
@@ -219,7 +219,7 @@ class WantsToBeAlone(Good):
 
 
 class ChangesTheWork(Good):
-    """Change what the work draws while it records."""
+    """Change the random numbers of the work while it records."""
 
     @hookimpl
     def start(self, folder):
@@ -234,7 +234,7 @@ class ChangesTheWork(Good):
 
 
 class TakesAnUnknownArgument(Good):
-    """Take an argument no hook is given."""
+    """Take an argument that the hook does not get."""
 
     @hookimpl
     def start(self, foldr):
@@ -256,7 +256,7 @@ class GoodExporter:
 
 
 class WritesIntoTheRun:
-    """Write beside the traces."""
+    """Write into the run folder."""
 
     @hookimpl
     def render(self, run, out):
@@ -265,7 +265,7 @@ class WritesIntoTheRun:
 
 
 class TrustsTheTraces:
-    """Read every trace as if it were whole."""
+    """Read every trace without checking that it is whole."""
 
     @hookimpl
     def render(self, run, out):
@@ -277,7 +277,7 @@ class TrustsTheTraces:
 
 
 class RemembersTheLastRun:
-    """Write what it saw of the run before, too."""
+    """Also write the ids of earlier runs."""
 
     def __init__(self):
         self.seen = []
@@ -290,7 +290,7 @@ class RemembersTheLastRun:
 
 
 class TakesArguments:
-    """Declare what it takes, and read what others have left."""
+    """Declare an argument, and read files of other profilers."""
 
     @staticmethod
     def arguments(group):
@@ -308,7 +308,7 @@ class TakesArguments:
 
 
 class TrustsFiles(GoodExporter):
-    """Read whatever it is given as JSON."""
+    """Read every file as JSON."""
 
     @hookimpl
     def render_files(self, files):

@@ -1,4 +1,4 @@
-"""Every distribution of the checkout built once, and environments that hold some of them."""
+"""Every distribution of the checkout, built once, and environments with some of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 DESK = ("rlprof-core", "rlprof-run", "rlprof-live", "rlprof-cli")
-"""What lists, checks and exports; no plugin is among it."""
+"""The distributions that list, check and export, without any plugin."""
 
 
 @attrs.frozen
 class Built:
-    """A distribution, built: the sdist from its folder, the wheel from the sdist."""
+    """A distribution: the sdist built from its folder, and the wheel from the sdist."""
 
     name: str
     folder: Path
@@ -29,24 +29,24 @@ class Built:
 
     @property
     def package(self) -> str:
-        """The package it holds."""
+        """The name of its package."""
         return next(path.name for path in (self.folder / "src").iterdir())
 
 
 @attrs.frozen
 class Environment:
-    """A Python that sees third-party packages, and of ours what lies in a folder of its own."""
+    """A Python with third-party packages, and with ours from its own folder."""
 
     path: Path
     python: str
 
     @property
     def site(self) -> Path:
-        """Where ours lie, as pip leaves them."""
+        """The folder of our packages, as pip installs them."""
         return self.path / "site"
 
     def run(self, *argv: str, code: int = 0, **env: str) -> str:
-        """Run `python ARGV` of it, away from the checkout; return all it printed."""
+        """Run its `python ARGV` outside the checkout; return everything it printed."""
         keep = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
         result = subprocess.run(
             [self.python, *argv], cwd=self.path, env=keep | {"PYTHONPATH": str(self.site)} | env,
@@ -57,12 +57,12 @@ class Environment:
         return said
 
     def rlprof(self, *argv: str, code: int = 0) -> str:
-        """Run the command."""
+        """Run the command `rlprof`."""
         return self.run("-m", "rlprof", *argv, code=code)
 
 
 def third_party() -> str:
-    """Return where the packages of others are: `envs/make_env.sh` keeps ours out of there."""
+    """Return the folder of third-party packages; `envs/make_env.sh` keeps ours out of it."""
     pth = Path(sysconfig.get_path("purelib")) / "rlprof_base.pth"
     assert pth.exists(), f"{sys.executable} was not made by envs/make_env.sh; use .envs/test"
     return pth.read_text().strip()
@@ -70,12 +70,12 @@ def third_party() -> str:
 
 @pytest.fixture(scope="session", name="source")
 def _source(tmp_path_factory):
-    """Copy what git would clone, so that building leaves nothing in the checkout."""
+    """Copy the files that git would clone, so that builds leave nothing in the checkout."""
     return copied(tmp_path_factory.mktemp("source"))
 
 
 def copied(copy: Path) -> Path:
-    """Copy into the folder *copy* what git would clone, and return it."""
+    """Copy the files that git would clone into the folder *copy* and return it."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -114,21 +114,21 @@ def build(out: Path, *folders: Path, **env: str) -> list[Built]:
 
 @pytest.fixture(scope="session", name="built")
 def _built(source, tmp_path_factory) -> dict[str, Built]:
-    """Build every distribution, by name."""
+    """Build every distribution; return them by name."""
     folders = [source / "core", *sorted((source / "plugins").iterdir())]
     return {one.name: one for one in build(tmp_path_factory.mktemp("dist"), *folders)}
 
 
 @pytest.fixture(scope="session", name="product")
 def _product(source, tmp_path_factory) -> Built:
-    """Build `rlprof` as a release."""
+    """Build `rlprof` as for a release."""
     (made,) = build(tmp_path_factory.mktemp("dist"), source, RLPROF_RELEASE="1")
     return made
 
 
 @pytest.fixture(scope="session", name="environment")
 def _environment(tmp_path_factory):
-    """Return a function that makes an environment of the wheels given."""
+    """Return a function that makes an environment with the wheels given."""
     base = tmp_path_factory.mktemp("base")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(base)], check=True)
     (packages,) = base.glob("lib/python*/site-packages")

@@ -1,4 +1,4 @@
-"""Each distribution in an environment of its own: what works, and what is said of the rest."""
+"""Each distribution in its own environment: what works, and what errors say of the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OFFERING = [
     for folder in FOLDERS
     if any(group in (ROOT / "plugins" / folder / "pyproject.toml").read_text() for group in GROUPS)
 ]
-"""Those that a config names; a fleet is what a driver imports."""
+"""Plugins that a config names; a driver imports a fleet."""
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 package = importlib.import_module(sys.argv[1])
@@ -56,7 +56,7 @@ def config_file(environment, tool: str) -> str:
 
 
 def needed(dist, built):
-    """Return *dist*'s wheel and those of ours that it asks for, and that these ask for."""
+    """Return the wheels of *dist* and of all our distributions that it requires."""
     names = {"rlprof-core": None}
     waiting = [dist.name]
     while waiting:
@@ -69,8 +69,8 @@ def needed(dist, built):
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_distribution_needs_only_what_it_asks_for(folder, built, environment):
-    """Its wheel and those it asks for are enough to import all of it, and to offer what it has."""
+def test_a_distribution_needs_only_its_requirements(folder, built, environment):
+    """A distribution with its requirements imports completely and offers its plugins."""
     dist = next(dist for dist in built.values() if dist.folder.name == folder)
     made = environment(*needed(dist, built).values())
 
@@ -80,8 +80,8 @@ def test_a_distribution_needs_only_what_it_asks_for(folder, built, environment):
     assert (f"{dist.name} 0.1.0" in said) == (folder in OFFERING)
 
 
-def test_a_tool_records_installed_from_wheels(built, environment, tmp_path):
-    """Installed by pip, the torch tool records a step that is listed whole, without a checkout."""
+def test_a_tool_installed_from_wheels_records(built, environment, tmp_path):
+    """Installed from wheels by pip, the torch tool records a step, listed and exported."""
     made = environment()
     pip = ["-m", "pip", "--disable-pip-version-check"]
     wheels = [str(dist.wheel) for dist in built.values()]
@@ -105,7 +105,7 @@ print("imported", torch.ones(2).sum().item(), ours)
 
 # failures.md: npu-missing
 def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, environment):
-    """Its import loads nothing of ours; without torch_npu training runs, and the run says why."""
+    """rlprof-npu without torch_npu leaves `import torch` alone, and the run names the cause."""
     wheels = needed(built["rlprof-npu"], built) | needed(built["rlprof-cli"], built)
     made = environment(*wheels.values())
     program = IMPORTED + TRAIN.format(config=config_file(made, "npu"))
@@ -117,8 +117,8 @@ def test_import_torch_works_where_only_the_tool_for_npus_is_installed(built, env
     assert "npu: torch_npu is not installed; install the torch_npu made for your torch" in listed
 
 
-def test_all_together_replace_nobodys_torch(built, product, environment):
-    """`rlprof[all]` of an index is every distribution of ours but the kit, and nobody else's."""
+def test_rlprof_all_installs_only_our_distributions(built, product, environment):
+    """`rlprof[all]` installs all of our distributions except the kit, and no other package."""
     made = environment()
     house = made.path / "wheels"
     house.mkdir()
@@ -136,7 +136,7 @@ def test_all_together_replace_nobodys_torch(built, product, environment):
 
 
 def test_an_image_without_the_commands_records_and_says_what_to_install(built, environment):
-    """Core and a tool record; the command, the reader and the kit say what they need."""
+    """An image with core and a tool records; other parts of rlprof say what to install."""
     made = environment(*needed(built["rlprof-torch"], built).values())
     program = TRAIN.format(config=config_file(made, "torch"))
 
@@ -150,8 +150,8 @@ def test_an_image_without_the_commands_records_and_says_what_to_install(built, e
         assert f"ImportError: rlprof.{name}: needs rlprof-{dist}; pip install" in said
 
 
-def test_core_needs_nothing_but_itself(built, environment):
-    """Off, listed and planned: all that needs no plugin works without one."""
+def test_core_and_the_commands_need_no_plugin(built, environment):
+    """Core and the commands plan and open an off session without any plugin."""
     core = environment(*(built[name].wheel for name in DESK))
     file = config_file(core, "torch")
 

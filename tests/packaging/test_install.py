@@ -1,4 +1,4 @@
-"""Installing the checkout as the README says, with pip and with uv, into new environments."""
+"""The checkout installs as the README describes, with pip and uv, into new environments."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ ASKED = "[torch,sglang]"
 
 @pytest.fixture(scope="module", name="checkout")
 def _checkout(tmp_path_factory):
-    """Copy what git would clone; installing leaves things in it."""
+    """Copy the files that git would clone, because installing changes the folder."""
     return copied(tmp_path_factory.mktemp("checkout"))
 
 
@@ -27,20 +27,20 @@ def run(*argv):
 
 
 def with_pip(python, site, what):
-    """Install it where third-party packages are there already, and no index is asked."""
+    """Install *what* with pip, without an index, next to third-party packages."""
     (site / "third_party.pth").write_text(third_party())
     run(python, "-m", "pip", "install", "-q", "--no-index", "--no-build-isolation", what)
 
 
 def with_uv(python, site, what):
-    """Install it and what it needs from the index, each part built by itself."""
+    """Install *what* and its requirements from the index, with isolated builds."""
     uv = [sys.executable, "-m", "uv", "pip", "install", "-q", "--system-certs"]
     run(*uv, "--python", python, what)
 
 
 @pytest.mark.parametrize("installed", [with_pip, with_uv])
 def test_the_checkout_installs_with_the_plugins_asked_for(installed, checkout, tmp_path):
-    """`.[torch,sglang]` brings core, the commands, the report and those plugins; never torch."""
+    """`.[torch,sglang]` installs core, commands, report and these plugins, but not torch itself."""
     run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env")
     python = tmp_path / "env/bin/python"
     (site,) = tmp_path.glob("env/lib/python*/site-packages")

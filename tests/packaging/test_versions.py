@@ -1,4 +1,4 @@
-"""All distributions have one version, written down in core/pyproject.toml and nowhere else."""
+"""All distributions have the version in core/pyproject.toml."""
 
 import os
 import re
@@ -18,8 +18,8 @@ OTHERS = [ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml")
 
 
 @pytest.mark.parametrize("file", [CORE, *OTHERS], ids=lambda file: file.parent.name)
-def test_a_distribution_reads_its_version_from_core_and_asks_for_others_of_it(file):
-    """A release changes one line; in 0.x a part fits those of the same minor number alone."""
+def test_a_distribution_has_the_version_of_core_and_requires_it(file):
+    """A distribution takes its version from core and requires the same minor version of others."""
     (version,) = re.findall(r'^version = "(.+)"', CORE.read_text(), re.MULTILINE)
     major, minor = map(int, version.split(".")[:2])
     text = file.read_text()
@@ -35,7 +35,7 @@ def test_a_distribution_reads_its_version_from_core_and_asks_for_others_of_it(fi
 
 
 def test_no_new_plugin_takes_the_name_of_a_distribution():
-    """`rlprof new` knows the names of all."""
+    """`rlprof new` knows the names of all our distributions."""
     texts = [file.read_text() for file in (CORE, *OTHERS)]
     names = {re.findall(r'^name = "(.+)"', text, re.MULTILINE)[0] for text in texts}
 
@@ -43,7 +43,7 @@ def test_no_new_plugin_takes_the_name_of_a_distribution():
 
 
 def test_the_hook_for_other_repositories_checks_every_config_it_is_given(tmp_path):
-    """A commit with one bad profile among good ones is stopped."""
+    """The pre-commit hook fails if one of several configs is invalid."""
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     good, bad = tmp_path / "profile.yaml", tmp_path / "profile_2.yaml"
     good.write_text("tool: none\nsteps: [1]\nroles: {actor: {}}\n")

@@ -1,4 +1,4 @@
-"""What is in the wheels, and what they say of themselves."""
+"""The files in the wheels, and their metadata."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.packaging.conftest import ROOT, build
 pytestmark = pytest.mark.slow
 
 DRIVEN = {"torch", "torch-npu", "vllm", "sglang", "ray", "verl", "numpy", "omegaconf", "nvidia"}
-"""What rlprof and its plugins drive or may meet; a profiler never asks for any of it."""
+"""Packages that rlprof profiles or works with, and must never require."""
 READS_WITH = {
     "rlprof-timeline": {"msgspec", "numpy"},
     "rlprof-report": {"msgspec", "numpy"},
     "rlprof-testing": {"pytest"},
     "rlprof-bucket": {"fsspec"},
 }
-"""What a distribution needs beside `LIGHT` to do its own work, far from any training."""
+"""Requirements besides `LIGHT` of distributions that run outside of training."""
 LIGHT = {"rlprof-core", "rlprof-run", "rlprof-live", "rlprof-cli", "rlprof-remote",
          "rlprof-ray", "rlprof-torch", "rlprof-traces", "rlprof-engine", "attrs", "pluggy",
          "pyyaml"}  # fmt: skip
@@ -33,24 +33,24 @@ NAMES = ["rlprof-core", *sorted(
 
 @pytest.fixture(params=NAMES, name="dist")
 def _dist(request, built):
-    """Each distribution in turn."""
+    """Return each distribution in turn."""
     return built[request.param]
 
 
 def about(dist):
-    """Return the metadata in the wheel of *dist*."""
+    """Return the metadata of the wheel of *dist*."""
     with zipfile.ZipFile(dist.wheel) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         return message_from_string(wheel.read(name).decode())
 
 
 def requirement(text: str) -> str:
-    """Return the name a requirement is about."""
+    """Return the package name of a requirement."""
     return re.match(r"[A-Za-z0-9._-]+", text)[0].lower()
 
 
 def test_a_wheel_holds_the_package_and_nothing_else(dist):
-    """All modules, py.typed and the license are in, and no tests, caches or neighbours."""
+    """A wheel holds all files of its package and the license, and no tests or caches."""
     package = dist.package
     with zipfile.ZipFile(dist.wheel) as wheel:
         files = wheel.namelist()
@@ -69,8 +69,8 @@ def test_a_wheel_holds_the_package_and_nothing_else(dist):
     assert licenses == [(ROOT / "LICENSE").read_bytes()]
 
 
-def test_a_wheel_says_what_it_is_and_needs_nothing_it_drives(dist):
-    """Its README leads somewhere on an index; installing it changes no torch, engine or Ray."""
+def test_the_metadata_of_a_wheel_is_complete_and_light(dist):
+    """A wheel requires light packages and our own only; its metadata and README links work."""
     head = about(dist)
     needs = head.get_all("Requires-Dist") or []
 
@@ -79,7 +79,7 @@ def test_a_wheel_says_what_it_is_and_needs_nothing_it_drives(dist):
 
     own = READS_WITH.get(dist.name, set())
     assert always <= LIGHT | own
-    # Any version from some on will do: what is installed already is never replaced by an older one.
+    # Lower bounds only, so that an installed version is never replaced by an older one.
     bounds = {requirement(need): re.sub(r"^[\w-]+", "", need).strip() for need in needs}
     assert all(re.fullmatch(r">=[\d.]+", bounds[name]) for name in own)
     assert (always - own).isdisjoint(DRIVEN)
@@ -97,7 +97,7 @@ def test_a_wheel_says_what_it_is_and_needs_nothing_it_drives(dist):
 
 
 def test_a_release_of_the_product_names_versions(product, source, tmp_path):
-    """A release asks an index for its parts; any other wheel asks the checkout, and is private."""
+    """A release requires its parts from an index; another build requires those of the checkout."""
     (checkout,) = build(tmp_path, source)
 
     needs, local = (about(one).get_all("Requires-Dist") for one in (product, checkout))

@@ -1,4 +1,4 @@
-"""Manifests and spans of several processes, as their sessions would write them, line by line."""
+"""Manifests and spans of several processes, line by line, as their sessions write them."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ from tests.core.test_reader import Folder, beginning
 
 WINDOWS = [Window(2, 3, "rollout"), Window(2, 3, "update"), Window(2, 3, "update", 1), Window(5, 8)]
 DEAD = attrs.evolve(Here.now(), started="never")
-"""A process that has died: there is one with its number, begun at another time."""
+"""A process that has died: its number now belongs to one that started at another time."""
 
 
 @attrs.frozen
 class Story:
-    """What one process has written."""
+    """The lines that one process wrote."""
 
     name: str
     manifest: tuple[bytes, ...]
@@ -30,13 +30,13 @@ def event(name: str, mono: int = 500, **fields: Any) -> bytes:
 
 
 def head(rank: int) -> tuple[bytes, ...]:
-    """Write the lines every manifest begins with."""
+    """Make the first lines of a manifest."""
     return tuple(map(as_line, beginning(Target("actor", rank, 3), DEAD)))
 
 
 @st.composite
 def captures(draw, process: str, window: Window) -> list[bytes]:
-    """Draw the lines about one capture, up to where its process may have been killed."""
+    """Draw the lines about one capture, up to the point where its process may have died."""
     key = {"window": attrs.asdict(window), "tool": draw(st.sampled_from(["fake", "torch"]))}
     lines = [event("opened", 1000, **key, scratch="/s", asked={"a": 1})]
     if draw(st.booleans()):
@@ -56,7 +56,7 @@ def captures(draw, process: str, window: Window) -> list[bytes]:
 
 @st.composite
 def merges(draw, parts: list[list[bytes]]) -> list[bytes]:
-    """Draw one order of all lines in which each part keeps its own."""
+    """Draw one order of all lines that keeps the order within each part."""
     waiting = [list(part) for part in parts if part]
     merged = []
     while waiting:
@@ -85,14 +85,14 @@ def stories(draw) -> list[Story]:
 
 
 class RunOf:
-    """A run folder whose files are written as the tests say, again and again."""
+    """A run folder whose files the tests write again and again."""
 
     def __init__(self, path):
         self.path = Folder(path).path
         (path / "spans").mkdir()
 
     def write(self, story: Story, manifest: bytes | None = None, spans: bytes | None = None):
-        """Write the files of one process; by default whole."""
+        """Write the files of one process, whole by default."""
         manifest = b"".join(story.manifest) if manifest is None else manifest
         spans = b"".join(story.spans) if spans is None else spans
         (self.path / "manifest" / f"{story.name}.jsonl").write_bytes(manifest)
@@ -103,7 +103,7 @@ class RunOf:
             file.unlink()
 
     def read(self, told: list[Story]) -> rlprof.Run:
-        """Read what was written of *told*, and of nothing before."""
+        """Write the files of these processes only, and read the run."""
         self.clear()
         for story in told:
             self.write(story)
@@ -111,7 +111,7 @@ class RunOf:
 
 
 def claims(run: rlprof.Run) -> set[tuple[Any, ...]]:
-    """Say what *run* tells, fact by fact; a state is a fact only where data are promised."""
+    """Return the facts of *run*; a state is a fact only if it promises data."""
     told: set[tuple[Any, ...]] = {("skipped", s.target.rank, s.step, s.reason) for s in run.skipped}
     for process in run.processes:
         told |= {("process", process.name), *(("clock", process.name, c) for c in process.clocks)}

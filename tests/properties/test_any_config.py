@@ -1,4 +1,4 @@
-"""Whatever stands for a value of a config is told once, as one line that says what to do."""
+"""Any wrong value in a config is one fault: one line that says what to do."""
 
 import copy
 import re
@@ -12,7 +12,7 @@ from tests.fakes import tools
 
 _LONGEST = 1000
 _ADVICE = (
-    re.compile(r"(?:^|: )expected .+, got .+"),  # what was expected is what to do
+    re.compile(r"(?:^|: )expected .+, got .+"),  # the expected value is what to do
     re.compile(r"\S; \S"),
     re.compile(r" \([a-z ]+: .+\)$"),  # what there is: (installed: torch)
     re.compile(r"^is not YAML: .+"),  # PyYAML's words, at line and column
@@ -53,14 +53,14 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "slow_step.times": (None, "2", 1, 1e7),
     "slow_step.most": (None, 1.5, 0, 1001),
 }  # fmt: skip
-"""Path of a key → values that are of the wrong type or out of bounds there."""
+"""Path of a key → values of the wrong type or out of bounds."""
 
 WRONG_OPTIONS: dict[str, tuple[Any, ...]] = {
     "tools.fake.level": (None, True, "1", []),
     "tools.fake.unsupported": (None, "x", [7]),
     "roles.critic.options.fake.raises_in": _NOT_TEXT,
 }
-"""Likewise, for what only the plugin of `fake` knows."""
+"""The same for options that only the plugin `fake` checks."""
 
 SOUND: dict[str, Any] = {
     "run_dir": "outputs/profile",
@@ -80,7 +80,7 @@ SOUND: dict[str, Any] = {
 
 
 def misformed(error):
-    """Say of each line of *error* that has not its form what is wrong with it."""
+    """Describe each line of *error* that is not in the form of a fault."""
     count, lines = len(error.faults), str(error).split("\n  ")
     head = [f"{error.source}: {count} faults"] if count > 1 else []
     found = [] if lines == [*head, *error.faults] else [f"the lines are not the faults: {lines}"]
@@ -100,7 +100,7 @@ def misformed(error):
 
 
 def planted(path: str, value: Any) -> dict[str, Any]:
-    """Return the sound config with *value* at *path*."""
+    """Return the valid config with *value* at *path*."""
     data = copy.deepcopy(SOUND)
     *around, key = path.split(".")
     place = data
@@ -112,7 +112,7 @@ def planted(path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", sorted({**WRONG, **WRONG_OPTIONS}))
 def test_every_wrong_value_of_every_key_is_one_fault(path):
-    """Alone, a value of another type or out of bounds is told once, under the path of its key."""
+    """Each wrong value of a key is exactly one well-formed fault at the path of its key."""
     tools.register()
     for value in {**WRONG, **WRONG_OPTIONS}[path]:
         with pytest.raises(ConfigError) as caught:

@@ -1,4 +1,4 @@
-"""Whatever became of the files of a run, reading never raises, nor tells more than is there."""
+"""Reading a run with damaged files never raises and never claims more than was written."""
 
 import json
 
@@ -22,11 +22,11 @@ def _folder(tmp_path_factory):
 
 CUTS = st.lists(
     st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=3
-)  # of each process' two files: how much is left
+)  # the share that is left of each process's two files
 
 
 def two_artifacts() -> list[Story]:
-    """Tell of an export whose second artifact is partial."""
+    """Write an export whose second artifact is partial."""
     key = {"window": {"start_step": 2, "end_step": 3, "phase": "a", "occurrence": 0}, "tool": "t"}
     lines = [*head(0), event("opened", 1, **key), event("closed", 2, **key)]
     for number, status in enumerate(("whole", "partial")):
@@ -37,14 +37,14 @@ def two_artifacts() -> list[Story]:
 
 SIZES = [len(line) for line in two_artifacts()[0].manifest]
 BETWEEN = (sum(SIZES[:-2]) + 0.5) / sum(SIZES)
-"""How much of it ends with the line of its first artifact."""
+"""The share of the manifest up to the line of its first artifact."""
 
 
 @PROPERTY
 @given(told=stories(), cuts=CUTS)
 @example(told=two_artifacts(), cuts=[(BETWEEN, 1.0)] * 3)
-def test_a_cut_of_any_file_says_no_more(folder, told, cuts):
-    """However many files end anywhere, what is told was told before, and no state gets better."""
+def test_cut_files_never_claim_more(folder, told, cuts):
+    """A run with files cut anywhere claims no fact that the whole run does not."""
     whole = claims(folder.read(told))
     folder.clear()
     for story, (manifest, spans) in zip(told, cuts, strict=False):
@@ -63,7 +63,7 @@ INSIDE = ("target", "here", "window", "artifact")
 
 
 def told_more(line: bytes, draw) -> bytes:
-    """Add fields nobody knows to what a line of a manifest holds."""
+    """Add unknown fields to the objects of a line of a manifest."""
     record = json.loads(line)
     for name in INSIDE:
         if isinstance(record.get(name), dict):
@@ -73,8 +73,8 @@ def told_more(line: bytes, draw) -> bytes:
 
 @PROPERTY
 @given(data=st.data(), told=stories())
-def test_fields_of_a_later_version_inside_others_are_passed_over(folder, data, told):
-    """What a later version adds to a target, process, window or file hides no line."""
+def test_unknown_fields_inside_objects_change_nothing(folder, data, told):
+    """Unknown fields inside a target, process, window or artifact change nothing."""
     expected = claims(folder.read(told))
     folder.clear()
     for story in told:
@@ -88,8 +88,8 @@ def test_fields_of_a_later_version_inside_others_are_passed_over(folder, data, t
 
 @PROPERTY
 @given(data=st.data(), told=stories())
-def test_whatever_stands_in_any_file_is_read(folder, data, told):
-    """With bytes overwritten anywhere a run is still read, and holds no capture nobody opened."""
+def test_a_run_with_overwritten_bytes_is_read(folder, data, told):
+    """A run with overwritten bytes is read, without invented processes or empty whole captures."""
     expected = claims(folder.read(told))
     opened = {fact for fact in expected if fact[0] == "process"}
     folder.clear()

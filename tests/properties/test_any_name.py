@@ -1,4 +1,4 @@
-"""Any text as a name of a phase or span: folders, ranges, traces and timelines hold it safely."""
+"""Any name of a phase or span is safe in folders, ranges, traces and timelines."""
 
 import json
 import os
@@ -35,7 +35,7 @@ NAME = st.text(st.characters(exclude_categories=[]), max_size=100) | FRAGMENTS
 @PROPERTY
 @given(phase=st.none() | NAME, role=NAME, occurrence=st.integers(0, 3), step=st.integers(0, 10**18))
 def test_every_folder_stays_below_the_run(phase, role, occurrence, step):
-    """No name leads out of the run folder, hides there, or is longer than a file system takes."""
+    """No name leads out of the run folder, is hidden, or is too long for a file system."""
     window, target = Window(step, step + 1, phase, occurrence), Target(role, 3, 8)
     capture = Capture("run", target, window, "torch", "host", 7)
 
@@ -49,8 +49,8 @@ def test_every_folder_stays_below_the_run(phase, role, occurrence, step):
 
 @PROPERTY
 @given(NAME, NAME, st.integers(0, 11), st.integers(0, 11))
-def test_what_differs_in_anything_has_a_folder_of_its_own(one, other, first, second):
-    """What is put behind a phase that recurs makes it no other phase: `a` again is not `a.1`."""
+def test_different_names_have_different_folders(one, other, first, second):
+    """Different names and occurrences have different folders; a second `a` is not `a.1`."""
     names = {one, other, f"{one}.{first}"}
     windows = {Window(2, 3, name, number) for name in names for number in (0, first, second)}
 
@@ -61,7 +61,7 @@ def test_what_differs_in_anything_has_a_folder_of_its_own(one, other, first, sec
 @PROPERTY
 @given(NAME)
 def test_a_range_name_is_safe_for_kineto(name):
-    """What is handed to Kineto is short, printable ASCII that cannot end a string or escape."""
+    """A name for Kineto is short, printable ASCII without quotes or backslashes."""
     made = range_name(name)
 
     assert re.fullmatch(r"[ -~]{1,200}", made)
@@ -74,7 +74,7 @@ def test_a_range_name_is_safe_for_kineto(name):
 @PROPERTY
 @given(NAME, NAME)
 def test_manifest_and_timeline_hold_any_name(name, value):
-    """A line of the manifest and an event of the timeline are strict JSON whatever is in them."""
+    """A line of the manifest and an event of the timeline are strict JSON with any name."""
     record = {"name": name, "attributes": {name: value}}
 
     line, event = as_line(record), encode(record)

@@ -1,4 +1,4 @@
-"""What a session does with its tools, whatever order steps, phases and requests come in."""
+"""The windows and tools of a session for any order of steps, phases and requests."""
 
 from collections import Counter
 from itertools import count, pairwise
@@ -27,7 +27,7 @@ STEPS = st.tuples(st.just("step"), STEP)
 
 
 def programs(inner):
-    """Draw what a training loop does; a step may begin inside a phase, as phases outlive steps."""
+    """Draw a training loop's calls; a step may begin inside a phase, as phases outlive steps."""
     phase = st.tuples(st.just("phase"), st.sampled_from(PHASES), inner)
     rare = st.sampled_from([("minibatch",), ("end_of_steps",)]) | ASK
     return st.lists(st.one_of(STEPS, phase, phase, rare), max_size=6)
@@ -47,7 +47,7 @@ CONFIG = st.fixed_dictionaries({
 
 
 def as_config(drawn: dict[str, Any], home) -> dict[str, Any]:
-    """Write what was drawn as a config that goes together."""
+    """Make a valid config of the values drawn."""
     discrete = drawn["mode"] == "discrete"
     role = {"phases": drawn["phases"]} if discrete and drawn["phases"] else {}
     config = {key: drawn[key] for key in ("steps", "mode", "tool")}
@@ -57,7 +57,7 @@ def as_config(drawn: dict[str, Any], home) -> dict[str, Any]:
 
 
 class Driver:
-    """Runs a program on a session, and says after each move what should be recording."""
+    """Runs a program on a session and checks after each call whether it should record."""
 
     def __init__(self, session, config) -> None:
         self.session = session
@@ -66,11 +66,11 @@ class Driver:
         (self.track,) = session.tracks
         self.own = parse_steps(config["steps"])
         self.chosen = False
-        """Whether the step that runs was chosen as it began, by the config or by a request."""
+        """Whether the config or a request chose the current step when it began."""
         self.continuous = config["mode"] == "continuous"
         self.phases = config["roles"]["actor"].get("phases")
         self.around: list[bool] = []
-        """Of each phase that is open: whether it is one to record."""
+        """For each open phase: whether it is to be recorded."""
         self.step_window = False
         self.asked: dict[str, int] = {}
         self.got: Counter[str] = Counter()
@@ -133,8 +133,8 @@ def _home(tmp_path_factory):
 @pytest.mark.slow
 @PROPERTY
 @given(drawn=CONFIG, program=PROGRAM)
-def test_windows_are_what_was_asked_whatever_happens(home, drawn, program):
-    """A window is open exactly where one is due; tools start and stop in turn, all named apart."""
+def test_windows_open_exactly_where_they_are_due(home, drawn, program):
+    """A window is open exactly where one is due; tools start and stop in turn with unique names."""
     tools.register()
     tools.calls.clear()
     tools.gate.set()
