@@ -1,7 +1,7 @@
 """Collects files that members wrote on their nodes: from several nodes at once, within a time.
 
 A file arrives under a temporary name, and gets its final name when all of it is on disk. Then it is
-removed from its node. Whatever goes wrong, the files stay there.
+removed from its node. If anything goes wrong, the files stay there.
 """
 
 from __future__ import annotations

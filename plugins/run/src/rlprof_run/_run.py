@@ -219,7 +219,7 @@ class Run:
 
         Of a part of a run: those of the selected roles, steps and time. A span without a step is
         there if it overlaps a selected step of any process. If windows are selected, only spans
-        that overlap one of them are there. Whatever cannot be read is skipped and reported to
+        that overlap one of them are there. Unreadable lines are skipped and reported to
         *problems*. Last come phases that the driver of a fleet wrote for its members, unless a
         member wrote the phase itself.
         """
@@ -247,7 +247,7 @@ class Run:
     def counters(self, problems: list[str] | None = None, *, name: str = "") -> Iterator[Sample]:
         """Read all counters, process by process; with *name*, only samples with that counter.
 
-        Those of the roles, time, steps or windows of a selection. *problems* gets unreadable files.
+        Those of the roles, time, steps or windows of a selection. *problems* gets unreadable lines.
         """
         from rlprof_run._counters import sample_from_record
 
@@ -266,7 +266,7 @@ class Run:
         """Return a pyarrow Table that pandas, Polars and DuckDB take.
 
         *kind* is `spans`, `steps`, `captures`, `requests` or `events`; needs
-        `rlprof-report[parquet]`. Whatever cannot be read is skipped and reported to *problems*.
+        `rlprof-report[parquet]`. Unreadable lines are skipped and reported to *problems*.
         """
         try:
             from rlprof_report.tables import frame

@@ -71,7 +71,7 @@ class Facts:
 
 @attrs.frozen
 class Measure:
-    """The time that one cause took in one step, and the evidence."""
+    """The time that a cause took in one step, and the evidence."""
 
     cause: str
     seconds: float
