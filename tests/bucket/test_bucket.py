@@ -1,4 +1,4 @@
-"""Runs whose `run_dir` is a URL: hosts that share nothing but a bucket, here a folder."""
+"""Runs whose `run_dir` is a URL: hosts that share only a bucket, here a folder."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def launch(tmp_path, url):
-    """Start a rank on a host of its own: nothing on its disk is shared."""
+    """Return a function that starts a rank on a host of its own, which shares no disk."""
     begun = []
 
     def start(host, rank=0, *, size=2, role="actor", period_s="0.5", env=(), name=None, **given):
@@ -48,7 +48,7 @@ def launch(tmp_path, url):
 
 
 def trained(process):
-    """Let it train to its end; return what it has printed and logged."""
+    """Let the process train to its end; return its output and log."""
     out, err = process.communicate("go on\n", BOUND_S)
     assert process.returncode == 0, err
     return out, err
@@ -60,7 +60,7 @@ def fetched(url, tmp_path, capsys):
 
 
 def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, capsys):
-    """Every rank is in it, whole; nothing is left on the hosts, and fsspec stays in the helper."""
+    """Ranks on two hosts write one whole run, leave no files there and never import fsspec."""
     ranks = [launch(f"host{rank}", rank) for rank in (0, 1)]
 
     said = [trained(rank) for rank in ranks]
@@ -76,7 +76,7 @@ def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, cap
 
 
 def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
-    """Its helper makes the last copy, from what is on disk, and the host keeps it for salvage."""
+    """The helper of a killed process copies its files, and the host keeps them for salvage."""
     rank = launch("host0", size=1, period_s="600", name=socket.gethostname())
     assert rank.stdout.readline() == "open\n"
     rank.send_signal(signal.SIGKILL)
@@ -91,7 +91,7 @@ def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
 
 
 def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_path, capsys):
-    """The new host knows the first life from the bucket alone."""
+    """A run resumed on another host is attempt 2, and fetch copies new files only."""
     trained(launch("host0", size=1))
     trained(launch("host1", size=1))
 
@@ -102,8 +102,8 @@ def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_pat
 
 
 @cases("late", {"size": 2, "rank": 1}, {"size": 1, "role": "critic"}, ids=["host", "role"])
-def test_who_comes_late_joins_the_run_that_grows(launch, url, tmp_path, capsys, late):
-    """It was born after the first had opened the run; rank 0 of a late role leads none."""
+def test_a_late_host_or_role_joins_the_live_run(launch, url, tmp_path, capsys, late):
+    """A host or role that starts late joins the live run."""
     begun = launch("host0", size=late["size"])
     assert begun.stdout.readline() == "open\n"
 
@@ -115,8 +115,8 @@ def test_who_comes_late_joins_the_run_that_grows(launch, url, tmp_path, capsys, 
     assert sorted(process.target.role for process in found) == roles
 
 
-def test_a_folder_that_the_launcher_names_is_used_as_it_is(launch, tmp_path):
-    """Its driver copies it: the processes it launches only write there."""
+def test_a_folder_named_by_rlprof_run_is_not_copied(launch, tmp_path):
+    """A process with RLPROF_RUN writes into that folder and copies nothing to the bucket."""
     trained(launch("host0", size=1, env={"RLPROF_RUN": str(tmp_path / "named")}))
 
     assert {one.state for one in rlprof.read(tmp_path / "named").captures} == {"whole"}
@@ -124,7 +124,7 @@ def test_a_folder_that_the_launcher_names_is_used_as_it_is(launch, tmp_path):
 
 
 def test_a_bucket_that_cannot_be_reached_leaves_rlprof_off(launch, tmp_path):
-    """Training ends as it would, and the log names the URL."""
+    """A bucket that cannot be reached is logged with its URL; training runs with rlprof off."""
     (tmp_path / "file").touch()
     url = f"file://{tmp_path}/file/runs"
 
@@ -135,7 +135,7 @@ def test_a_bucket_that_cannot_be_reached_leaves_rlprof_off(launch, tmp_path):
 
 
 def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
-    """The log says where they are, and `rlprof send` copies them."""
+    """A run that cannot be copied stays on its host, and the logged `rlprof send` copies it."""
     rank = launch("host0", size=1, limits={"export_timeout_s": 5})
     assert rank.stdout.readline() == "open\n"
     runs = tmp_path / "bucket/runs"
@@ -152,8 +152,8 @@ def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
     assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
 
 
-def test_a_url_without_a_run_is_one_error(tmp_path, capsys):
-    """The error names the URL."""
+def test_fetch_of_a_url_without_a_run_is_an_error(tmp_path, capsys):
+    """Fetch of a URL without a run is an error that names the URL."""
     (tmp_path / "empty").mkdir()
 
     assert main(["fetch", f"file://{tmp_path}/empty"]) == 1

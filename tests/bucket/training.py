@@ -38,7 +38,7 @@ It waits for a line before its first step, and prints what it has imported of a 
 
 
 def config(url, scratch, **more):
-    """Record steps 1 and 2 of every rank of two roles."""
+    """Return a config that records steps 1 and 2 of every rank of two roles."""
     roles = {"actor": {"ranks": "all"}, "critic": {"ranks": "all"}}
     return {"run_dir": url, "scratch_dir": str(scratch), "tool": "one", "steps": "1-2",
             "roles": roles, **more}  # fmt: skip

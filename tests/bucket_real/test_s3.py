@@ -18,7 +18,7 @@ URL = "s3://profiles/runs"
 
 @pytest.fixture(scope="module", autouse=True)
 def _server():
-    """A server with an empty bucket, which the environment names."""
+    """Run an S3 server with an empty bucket, named by the environment."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -37,7 +37,7 @@ def _server():
 
 
 def test_ranks_of_torchrun_on_two_hosts_write_one_run(tmp_path, capsys):
-    """They share the random id of the launch, no disk, and the bucket."""
+    """Ranks of one torchrun launch on two hosts write one whole run into an S3 bucket."""
     launch = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
     env = os.environ | {"TORCHELASTIC_RUN_ID": launch, "WORLD_SIZE": "2", "BUCKET_PERIOD_S": "1"}
     ranks = []
@@ -62,7 +62,7 @@ def test_ranks_of_torchrun_on_two_hosts_write_one_run(tmp_path, capsys):
 
 
 def test_the_doctor_tries_the_bucket():
-    """It can write there; a bucket that is not there is a finding."""
+    """The doctor's finding is ok for an S3 bucket and BAD for one that does not exist."""
     (fine,) = look_at_run_dir(URL, 1)
     (bad,) = look_at_run_dir("s3://no-such-bucket/runs", 1)
 

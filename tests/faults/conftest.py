@@ -1,4 +1,4 @@
-"""One place to start processes from, with the faulty plugins installed as packages are."""
+"""A launcher of processes, with the faulty plugins installed like packages."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -20,7 +20,7 @@ moody = faulty_engine:Moody
 
 
 def pytest_itemcollected(item):
-    """Mark the tests of this folder: each starts processes."""
+    """Mark the tests of this folder as slow, because each starts processes."""
     item.add_marker(pytest.mark.slow)
 
 
@@ -35,7 +35,7 @@ def _start_launcher(tmp_path_factory):
 
 @pytest.fixture(scope="session", name="_ahead")
 def _run_ahead(request, tmp_path_factory, _launcher):
-    """Run the tests of this folder a few at a time, for most of each is waiting."""
+    """Run the tests of this folder a few at a time, because each mostly waits."""
 
     def run(item, home):
         params = item.callspec.params if hasattr(item, "callspec") else {}
@@ -54,12 +54,12 @@ def _run_ahead(request, tmp_path_factory, _launcher):
 
 @pytest.fixture(name="lab")
 def _lab(request, _ahead):
-    """Return where a test runs its scripts; here: the test that was begun ahead."""
+    """Return the future of this test, which is running ahead; the test itself gets a Lab."""
     return _ahead[request.node.nodeid]
 
 
 def pytest_pyfunc_call(pyfuncitem):
-    """Instead of calling a test, wait for it if it was begun ahead."""
+    """Wait for a test that runs ahead instead of calling it."""
     begun = pyfuncitem.funcargs.get("lab")
     if not isinstance(begun, Future):
         return None

@@ -1,4 +1,4 @@
-"""Disks that are too small, read-only or do not answer, mounted for one test; root may do that."""
+"""Disks that are too small, read-only or hung, mounted for one test; this takes root."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 @contextmanager
 def tmpfs(path, options):
-    """Mount a disk in memory at *path*, made if missing; skip the test where that is forbidden."""
+    """Mount a disk in memory at *path*; skip the test where that is not allowed."""
     path.mkdir(parents=True, exist_ok=True)
     run("mount", "-t", "tmpfs", "-o", options, "tmpfs", path)
     try:
@@ -20,24 +20,24 @@ def tmpfs(path, options):
 
 @contextmanager
 def hung(path):
-    """Mount a file system at *path* that never answers: its server, this process, does nothing."""
+    """Mount a FUSE file system at *path* whose server, this process, never answers."""
     path.mkdir(parents=True, exist_ok=True)
     try:
         server = os.open("/dev/fuse", os.O_RDWR)
     except OSError as exc:
         pytest.skip(f"/dev/fuse: {exc.strerror}")
-    os.set_inheritable(server, True)  # `mount` asks for the number
+    os.set_inheritable(server, True)  # `mount` needs the descriptor
     options = f"fd={server},rootmode=40000,user_id=0,group_id=0"
     try:
         run("mount", "-i", "-t", "fuse", "-o", options, "hung", path, pass_fds=(server,))
         yield path
     finally:
-        os.close(server)  # who waits is told that nobody is there
+        os.close(server)  # calls that wait fail now
         subprocess.run(["umount", "-l", path], check=False, capture_output=True)
 
 
 def run(*argv, pass_fds=()):
-    """Run what only root can; skip the test, saying why, where it is not allowed or not there."""
+    """Run a command that takes root; skip the test where it is not allowed or not installed."""
     try:
         subprocess.run(argv, check=True, capture_output=True, text=True, pass_fds=pass_fds)
     except FileNotFoundError:

@@ -25,7 +25,7 @@ class Lab:
         self.runs = home / "runs"
         self.scratch = home / "scratch"
         self.keeps_scratch = True
-        """False: the fault is that raw data are taken away."""
+        """False if the fault of the test is that raw data are removed."""
         self._launcher = launcher
         self._started = 0
 
@@ -48,7 +48,7 @@ class Lab:
         return self.finish(self.start(script, model=model, env=env, bare=True), act)
 
     def finish(self, child, act=None):
-        """Let *act* do to the child what it likes, wait for the child, say how it ended."""
+        """Call *act* with the child, wait for its end, and return its exit code and output."""
         if act is not None:
             act(child)
         code = child.wait(BOUND_S)

@@ -1,4 +1,4 @@
-"""Start the processes of a test, and find those it left behind."""
+"""Starts the processes of a test and finds those it left behind."""
 
 import json
 import os
@@ -26,20 +26,20 @@ class Child:
     out: Path
     err: Path
     bare: bool
-    """Whether it does without rlprof."""
+    """Whether it runs without rlprof."""
     wait: object
-    """Takes seconds, returns the exit code as `subprocess` gives it."""
+    """Waits up to some seconds and returns the exit code as `subprocess` does."""
 
     def kill(self, number=signal.SIGKILL) -> None:
         os.kill(self.pid, number)
 
 
 class Launcher:
-    """Starts processes: with torch as children of one that has imported it, else afresh."""
+    """Starts processes: with torch as forks of one that has imported it, otherwise new ones."""
 
     def __init__(self, site: Path) -> None:
         self.ended = {}
-        """How scripts end without rlprof, as far as that is known."""
+        """Script → its end without rlprof, if known."""
         self._path = [str(CHILD), str(ENGINE), str(site)]
         self._zygote = None
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Launcher:
                 self._zygote = self._zygote or _Zygote(full, self._path)
         full |= env
         out, err = script.with_suffix(".out"), script.with_suffix(".err")
-        for file in (out, err):  # a test may look before the process has come so far
+        for file in (out, err):  # a test may read them before the process writes
             file.touch()
         if warm:
             pid = self._zygote.start(script, full, out, err)
@@ -72,7 +72,7 @@ class Launcher:
 
 
 class _Zygote:
-    """The other end of `child/zygote.py`; several threads may ask it."""
+    """The other end of `child/zygote.py`, which several threads may use."""
 
     def __init__(self, env, path) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class _Zygote:
 
 
 def left_behind(home: Path, sessions, bound_s: float = 15) -> list[str]:
-    """List the processes of *home* or of *sessions* that are still there after *bound_s*."""
+    """List the processes of *home* or *sessions* that still exist after *bound_s*."""
     deadline = time.monotonic() + bound_s
     while (found := _of(home, sessions)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -133,7 +133,7 @@ def _of(home, sessions) -> list[str]:
             command = (folder / "cmdline").read_bytes()
             known = command + (folder / "environ").read_bytes()
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended, or is somebody else's
+        except OSError:  # it has just ended, or is another user's
             continue
         state, session = fields[0], int(fields[3])
         if state not in "ZX" and (str(home).encode() in known or session in sessions):

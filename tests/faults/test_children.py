@@ -1,4 +1,4 @@
-"""Processes that training starts: each has its own session or none, and harms no other."""
+"""Child processes of training have their own session or none, and harm no other."""
 
 import pytest
 
@@ -9,8 +9,8 @@ ROLES = {"roles": {"actor": {"phases": ["update"]}, "critic": {"phases": ["updat
 
 
 # failures.md: children
-def test_a_forked_child_trains_on_and_leaves_the_run_alone(lab):
-    """It writes nothing, closes nothing, ends as it likes; its parent's windows are whole."""
+def test_a_forked_child_trains_on_without_touching_the_run(lab):
+    """A forked child trains and exits as it likes; the windows of its parent are whole."""
     script = """
 def fork(step):
     if step == 2:
@@ -32,7 +32,7 @@ with open_session() as prof:
 
 # failures.md: all-whole
 def test_training_that_waits_for_any_child(lab):
-    """It is given the process of an export, and its handler is called: nothing is lost by that."""
+    """Training that reaps an export's helper with waitpid(-1) loses no window."""
     script = """
 def reap(step):
     while step == 1 and prof.run_dir is not None:
@@ -59,7 +59,7 @@ assert ended or prof.run_dir is None
 # failures.md: children
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_child_with_a_session_of_its_own_joins_the_run(lab, method):
-    """Another role in a process that multiprocessing started: both are whole, in one folder."""
+    """A child with its own session and role joins the run; all windows of both are whole."""
     script = f"""
 import multiprocessing
 
@@ -86,7 +86,7 @@ if __name__ == "__main__":
 
 # failures.md: children
 def test_a_child_closes_its_session_at_its_end(lab):
-    """Children of multiprocessing end without atexit; their sessions are closed all the same."""
+    """A child of multiprocessing closes its session at its end, although it skips atexit."""
     script = """
 import multiprocessing
 

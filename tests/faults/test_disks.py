@@ -1,4 +1,4 @@
-"""Folders that are full, read-only, removed while training runs, or never answer."""
+"""Folders that are full, removed during training, or hung."""
 
 import shutil
 
@@ -29,8 +29,8 @@ with open_session() as prof:
 
 # failures.md: disk-full
 @pytest.mark.parametrize(("tool", "until"), [("faulty", 4), ("torch", 6)])  # there is no step 6
-def test_a_disk_that_is_full_keeps_what_it_has_and_takes_the_rest_later(lab, tool, until):
-    """What the manifest could not take waits; if it never can, the line that was cut is named."""
+def test_lines_wait_for_space_on_a_full_disk(lab, tool, until):
+    """Lines wait for space on a full disk; if there never is any, the cut line is named."""
     told = lab.both(LIMITED.format(until=until), tool=tool)
 
     (manifest,) = (told.run.path / "manifest").iterdir()
@@ -45,8 +45,8 @@ def test_a_disk_that_is_full_keeps_what_it_has_and_takes_the_rest_later(lab, too
 
 
 # failures.md: disk-full
-def test_a_scratch_folder_without_room_fails_the_windows_it_cannot_hold(lab):
-    """Those before are whole; of each later one it is said that there was no space."""
+def test_a_full_scratch_folder_fails_later_windows_only(lab):
+    """A full scratch folder fails the windows it cannot hold, with the reason; others are whole."""
     script = """
 def fill():
     settle(prof, 1)
@@ -81,8 +81,8 @@ with open_session() as prof:
 
 
 # failures.md: folder-removed
-def test_a_run_folder_removed_in_mid_run(lab):
-    """Nothing more can be kept; training goes on, and the log says once what became of the run."""
+def test_training_goes_on_without_its_run_folder(lab):
+    """Training goes on after its run folder is removed, and the log reports that once."""
     told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.runs)})
 
     assert (told.runs, len(told.log)) == ([], 1)
@@ -90,8 +90,8 @@ def test_a_run_folder_removed_in_mid_run(lab):
 
 
 # failures.md: folder-removed
-def test_a_scratch_folder_removed_in_mid_run(lab):
-    """The window whose raw data went with it is failed; those before and after are whole."""
+def test_a_removed_scratch_folder_costs_one_window(lab):
+    """Removed raw data fail their own window; those before and after are whole."""
     lab.keeps_scratch = False
 
     told = lab.both(REMOVED, tool="torch", env={"FAULTS_FOLDER": str(lab.scratch)})
@@ -121,16 +121,16 @@ NAMED = {"RLPROF_RUN_ID": "hung"}
 
 
 # failures.md: folder-hangs
-def test_a_file_that_never_opens_holds_neither_steps_nor_exit(lab):
-    """The process ends with its own code; what was recorded lies in its scratch folder."""
+def test_a_manifest_that_never_opens_delays_no_step(lab):
+    """A manifest that never opens delays no step; the exit code holds and scratch has the data."""
     bare = lab.bare(HUNG, env=NAMED)
     child = lab.start(HUNG, tool="torch", env=NAMED)
 
     wait_until(lambda: "trained" in child.out.read_text(), "training")
-    child.wait(60)  # close waits three seconds for this folder; the rest is a slow machine's
+    child.wait(60)  # close waits 3 s for this folder; the rest is for a slow machine
     ended = lab.finish(child)
 
-    shutil.rmtree(lab.runs / "hung/manifest")  # else it is told as a problem
+    shutil.rmtree(lab.runs / "hung/manifest")  # otherwise it is a problem of the run
     told = Told(lab, bare, ended, child.pid)
     told.assert_harmless()
     assert told.real.code == 3
@@ -143,7 +143,7 @@ def test_a_file_that_never_opens_holds_neither_steps_nor_exit(lab):
 
 # failures.md: no-folder
 def test_a_run_that_never_opens_leaves_rlprof_off(lab):
-    """Training begins all the same where even looking for the run waits for ever."""
+    """Training runs with rlprof off if looking for the run hangs."""
     with disks.hung(lab.runs):
         child = lab.start(TRAIN, env=NAMED, limits={"configure_timeout_s": 1})
 

@@ -1,4 +1,4 @@
-"""If an engine in another process or its plugin fails, training and its windows do not."""
+"""A failing engine or engine plugin harms neither training nor its windows."""
 
 import signal
 from pathlib import Path
@@ -23,14 +23,14 @@ LIMITS = {"start_timeout_s": 2, "stop_timeout_s": 2}
 
 
 def given(engine="moody", **options):
-    """Say in a config that the engine's rollouts are recorded beside the updates of the actor."""
+    """Return a config that records an engine's rollouts and the actor's updates."""
     rollout = {"engine": engine, "phases": ["rollout"], "tool": []}
     roles = {"actor": {"phases": ["update"]}, "rollout": rollout}
     return {"roles": roles, "engines": {engine: options}, "limits": LIMITS}
 
 
 def rows(states, engine="moody"):
-    """Say what `Told.captures` should be: the actor's own windows are whole."""
+    """Return the expected `Told.captures`, in which the actor's own windows are whole."""
     return [
         row
         for step, state in enumerate(states, 1)
@@ -45,8 +45,8 @@ def rows(states, engine="moody"):
     ("stop", "raise", ["whole", "partial", "whole"], "RuntimeError: stop went wrong"),
     ("stop", "sleep", ["whole", "failed", "failed"], f"stop_timeout_s {LIMITS['stop_timeout_s']}"),
 )
-def test_a_hook_of_an_engine_that_goes_wrong_costs_its_own_captures(lab, hook, how, states, error):
-    """The engine serves, and is asked no more if it never returns; the process is recorded."""
+def test_a_failing_hook_of_an_engine_costs_its_own_captures(lab, hook, how, states, error):
+    """A failing or hanging hook of an engine costs its own captures; the actor's are whole."""
     told = lab.both(TRAIN.format(also=""), model="floats", **given(hook=hook, how=how))
 
     told.assert_tells(rows(states))
@@ -57,8 +57,8 @@ def test_a_hook_of_an_engine_that_goes_wrong_costs_its_own_captures(lab, hook, h
 
 
 # failures.md: engine-gone
-def test_an_engine_that_was_born_again_is_recorded_again(lab):
-    """Attached anew after it was killed in a window, it takes the old one's place."""
+def test_an_engine_that_was_restarted_is_recorded_again(lab):
+    """An engine that was killed, restarted and attached again is recorded again."""
     script = """
 from mini_engine import Engine
 
@@ -92,7 +92,7 @@ engine.close()
 
 # failures.md: engine-gone, salvage-tried
 def test_a_trainer_that_is_killed_leaves_no_engine_behind(lab):
-    """The capture of its engine reads as lost; salvage says once that nothing is left of it."""
+    """A killed trainer leaves no engine; the capture is lost, and salvage finds no data."""
     also = "if step == 2: os.kill(os.getpid(), signal.SIGKILL)"
 
     told = lab.both(TRAIN.format(also=also), model="floats", **given("mini"))

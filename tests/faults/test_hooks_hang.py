@@ -1,4 +1,4 @@
-"""A hook that never returns is given up where possible; else the manifest names it."""
+"""A hook that never returns is given up if possible; otherwise the manifest names it."""
 
 import pytest
 
@@ -12,20 +12,20 @@ LIMITS = {
     "stop_timeout_s": 2,
     "export_timeout_s": 15,
 }
-"""More than any hook takes that does not hang, on a machine that does much else."""
+"""Longer than any hook takes that does not hang, on a busy machine."""
 
 GIVEN_UP = {
     "configure": ["failed", "failed", "failed"],
     "start": ["whole", "failed", "failed"],
     "stop": ["whole", "failed", "failed"],
 }
-"""Hook that hangs → what becomes of the three windows."""
+"""Hook that hangs → states of the three windows."""
 
 
 # failures.md: not-answered
 @pytest.mark.parametrize("hook", GIVEN_UP)
 def test_a_tool_of_the_process_is_given_up(lab, hook):
-    """The step goes on after the hook's time; the tool is not used again, others are."""
+    """A tool with its own thread is given up after the hook's timeout; other tools record on."""
     broken = {"anywhere": {"hook": hook, "how": "sleep"}}
     script = SETTLED.format(captures=2)
 
@@ -41,8 +41,8 @@ def test_a_tool_of_the_process_is_given_up(lab, hook):
 
 # failures.md: not-returned
 @pytest.mark.parametrize(("tool", "hook"), [("faulty", "stop"), ("anywhere", "start")])
-def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):
-    """Window and tool were on disk before; killed, it reads as lost, and those before as whole."""
+def test_a_window_whose_hook_holds_the_gil_reads_as_lost(lab, tool, hook):
+    """A window whose hook holds the GIL until the process is killed reads as lost."""
     broken = {tool: {"hook": hook, "how": "hold"}}
     script = SETTLED.format(captures=1)
 
@@ -54,7 +54,7 @@ def test_a_hook_that_holds_the_interpreter_is_on_disk(lab, tool, hook):
 # failures.md: not-returned
 @pytest.mark.parametrize(("tool", "hook"), [("faulty", "start"), ("anywhere", "push")])
 def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
-    """The helper thread sees the step wait, and says once for which hook of which tool."""
+    """The log and the capture's notes name a hook that hangs once, with its tool."""
     broken = {tool: {"hook": hook, "how": "sleep"}}
     script = SETTLED.format(captures=2)
 
@@ -78,8 +78,8 @@ def test_a_hook_that_does_not_return_is_named(lab, tool, hook):
     ("how", "logged", "said"),
     [("sleep", "has not returned", "has not returned for "), ("hold", "", "never returned")],
 )
-def test_a_configure_that_nobody_can_cut_holds_the_opening(lab, how, logged, said):
-    """Which tool it was is on disk before; one that sleeps is named while it does."""
+def test_a_configure_that_never_returns_is_named(lab, how, logged, said):
+    """A configure that never returns is a problem of the run that names the tool."""
     broken = {"faulty": {"hook": "configure", "how": how}}
     script = SETTLED.format(captures=1)
 
@@ -93,7 +93,7 @@ def test_a_configure_that_nobody_can_cut_holds_the_opening(lab, how, logged, sai
 
 
 def kill(lab, said=""):
-    """Return what kills a child that hangs in a hook, once log and manifest hold *said*."""
+    """Return a function that kills a hanging child once log and manifest contain *said*."""
 
     def act(child):
         wait_until(lab.reached, "the hook that hangs")

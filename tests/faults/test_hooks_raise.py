@@ -1,4 +1,4 @@
-"""A hook that raises or crashes costs one capture, and the manifest says why."""
+"""A hook that raises or crashes costs one capture, and the manifest names the cause."""
 
 import signal
 
@@ -15,13 +15,13 @@ OUTCOMES = {
     "stop": ["whole", "partial", "whole"],
     "export": ["whole", "failed", "whole"],
 }
-"""Hook that goes wrong in step 2 → what becomes of the windows of steps 1, 2 and 3."""
+"""Hook that fails in step 2 → states of the windows of steps 1, 2 and 3."""
 
 STRICT = {hook: states[:2] for hook, states in OUTCOMES.items()} | {"configure": []}
 """The same with strict: true, where step 2 is the last."""
 
 TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anywhere"])}
-"""Tool that goes wrong, on the thread or anywhere → what is trained, and all tools."""
+"""Tool that fails, on the thread or anywhere → its model, and all tools."""
 
 
 # failures.md: hook-raised, export-failed
@@ -29,10 +29,10 @@ TOOLS = {"faulty": ("torch", ["torch", "faulty"]), "anywhere": ("floats", ["anyw
     "tool, hook, strict",
     *(("faulty", hook, False) for hook in OUTCOMES),
     ("anywhere", "start", False),
-    ("faulty", "export", True),  # it happens elsewhere: no exception could tell anybody
+    ("faulty", "export", True),  # it runs in another process, so strict cannot raise it
 )
-def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool, strict):
-    """Training, the other windows and the other tools go on; note and log say which hook it was."""
+def test_a_hook_that_raises_costs_its_own_capture(lab, hook, tool, strict):
+    """A hook that raises costs its own capture; note and log name it, and all else goes on."""
     model, tools = TOOLS[tool]
 
     told = lab.both(TRAIN, model=model, tool=tools, tools={tool: {"hook": hook}}, strict=strict)
@@ -51,7 +51,7 @@ def test_a_hook_that_raises_spoils_its_own_capture(lab, hook, tool, strict):
 # failures.md: strict
 @cases("tool, hook", ("faulty", "configure"), ("faulty", "start"), ("anywhere", "stop"))
 def test_strict_passes_the_error_on(lab, hook, tool):
-    """With strict: true it ends the job; what it and others recorded until then is exported."""
+    """With strict: true, the hook's error ends the job; captures until then are exported."""
     tools, broken = ["torch", tool], {tool: {"hook": hook}}
     done = 0 if hook == "configure" else 1
 
@@ -65,8 +65,8 @@ def test_strict_passes_the_error_on(lab, hook, tool):
 
 # failures.md: crash
 @pytest.mark.parametrize(("tool", "hook"), [("faulty", "start"), ("anywhere", "stop")])
-def test_a_tool_that_crashes_in_training_takes_it_along(lab, tool, hook):
-    """A thread of its own is no shelter; what was exported is whole, and the window is lost."""
+def test_a_tool_that_crashes_ends_training(lab, tool, hook):
+    """A tool that crashes ends training; its window is lost, and earlier ones are whole."""
     broken = {tool: {"hook": hook, "how": "crash"}}
 
     told = lab.both(SETTLED.format(captures=1), model="floats", tool=tool, tools=broken, cut=1)

@@ -1,4 +1,4 @@
-"""What a killed process has left is exported by `rlprof salvage`, and what is lost is said."""
+"""`rlprof salvage` exports what killed processes left and reports losses."""
 
 import os
 
@@ -10,7 +10,7 @@ from tests.waiting import wait_until
 
 # failures.md: salvaged
 def test_a_trace_that_was_cut_is_repaired(lab):
-    """Killed in an export, half of a raw trace gone: that window is partial, the others whole."""
+    """Salvage repairs a torch trace that was cut as partial and makes all others whole."""
     script = """
 prof = open_session()
 train(prof)
@@ -46,8 +46,8 @@ time.sleep(600)
 
 
 # failures.md: salvaged
-def test_what_a_tool_kept_that_never_stopped_is_not_lost(lab):
-    """A tool was given up in its stop: the raw data that stayed where they were are salvaged."""
+def test_raw_data_of_a_tool_that_hung_in_stop_are_salvaged(lab):
+    """Salvage exports the raw data of a tool that hung in its stop."""
     hangs = {"anywhere": {"hook": "stop", "how": "sleep"}}
     told = lab.both(TRAIN, tool="anywhere", tools=hangs, limits={"stop_timeout_s": 2})
     salvaged = lab.rlprof("salvage", told.run.path)

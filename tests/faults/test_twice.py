@@ -1,4 +1,4 @@
-"""Calls in the wrong order, twice, or on other threads; two runs in one folder."""
+"""Calls out of order, twice or on other threads, and two runs at once."""
 
 import pytest
 
@@ -10,8 +10,8 @@ NAMED = {"RLPROF_RUN_ID": "experiment"}
 
 
 # failures.md: all-whole, second-session
-def test_odd_calls_change_nothing(lab):
-    """Left twice, closed twice, out of any step, a second session: all is recorded, and once."""
+def test_repeated_and_misplaced_calls_change_nothing(lab):
+    """Repeated and misplaced calls and a second session change nothing; each span is unique."""
     script = """
 prof = open_session()
 prof.minibatch()
@@ -47,7 +47,7 @@ with prof.phase("update"):
 
 # failures.md: phase-outlives
 def test_a_phase_that_outlives_its_step(lab):
-    """Its window goes on until it ends; the step in which it was open is skipped, and that said."""
+    """A phase that outlives its step keeps its window open, and the next step is skipped."""
     script = """
 with open_session() as prof:
     model = train(prof, steps=(1,))
@@ -66,8 +66,8 @@ with open_session() as prof:
 
 
 # failures.md: attempts
-def test_two_jobs_at_once_keep_apart(lab):
-    """The same config, even the same run id: each has a folder that no other writes in."""
+def test_two_jobs_with_one_run_id_have_their_own_folders(lab):
+    """Two jobs at once with one config and run id write into folders of their own."""
     bare = lab.bare(TRAIN, env=NAMED)
     children = [lab.start(TRAIN, tool="torch", env=NAMED) for _ in range(2)]
 
@@ -83,7 +83,7 @@ def test_two_jobs_at_once_keep_apart(lab):
 
 
 ON_A_THREAD = {"tools": {"torch": {"all_threads": False}}}
-"""torch is a tool of the thread then, as it is beside a GPU; stopped on another it is no trace."""
+"""Binds torch to its thread, as with a GPU; a stop on another thread loses the trace."""
 
 IN_STEP_2 = """
 def run(call):
@@ -110,13 +110,13 @@ PLACES = {
     "left here": (HERE, ["whole", "failed", "whole"], LOST),
     "never left": ("run(phase.__enter__)", ["whole", "failed"], LOST),
 }
-"""What happens to a phase that a thread has entered → what becomes of the windows, and the note."""
+"""End of a phase that a thread entered → its calls, states of the windows, and the note."""
 
 
 # failures.md: closed-late, all-whole
 @pytest.mark.parametrize("name", PLACES)
-def test_a_tool_of_a_thread_is_stopped_where_that_comes_by(lab, name):
-    """A note says that its window closed late, or was lost because its thread never came."""
+def test_a_thread_bound_tool_is_stopped_on_its_own_thread(lab, name):
+    """A tool bound to a thread is stopped there, late if need be; otherwise its window fails."""
     calls, states, why = PLACES[name]
 
     told = lab.both(IN_STEP_2.format(calls=calls), tool="torch", **(ON_A_THREAD if why else {}))

@@ -1,4 +1,4 @@
-"""User code that closes files, raises or ends the process does the same with rlprof."""
+"""User code that closes files, sets clocks, raises or exits behaves the same with rlprof."""
 
 import signal
 
@@ -6,8 +6,8 @@ import pytest
 
 
 # failures.md: closed-descriptors
-def test_every_descriptor_is_closed_under_rlprof(lab):
-    """Training's files get the same descriptors and stay whole; rlprof reopens its own."""
+def test_training_that_closes_every_descriptor_loses_nothing(lab):
+    """Training that closes every descriptor keeps its own files whole, and rlprof all windows."""
     script = """
 def tidy_up(step):
     if step == 1:
@@ -34,8 +34,8 @@ print("state of my files: fine")
 
 
 # failures.md: all-whole
-def test_a_clock_that_steps_back_spoils_nothing(lab):
-    """By an hour, in a window: every window is whole, and captures and spans are in order."""
+def test_a_clock_that_jumps_back_costs_no_window(lab):
+    """A clock that jumps back in a window costs no window and keeps captures and spans in order."""
     script = """
 behind_s = 0
 time_ns, seconds = time.time_ns, time.time
@@ -87,13 +87,13 @@ ENDS = {
     "kill": ("os.kill(os.getpid(), signal.SIGKILL)", "", -signal.SIGKILL, CUT),
     "_exit": ("os._exit(7)", "", 7, CUT),
 }
-"""Name → what ends the process, what it does before, the exit code, the captures."""
+"""Name → the statement that ends the process, its preparation, exit code and captures."""
 
 
 # failures.md: ended-in-window, died, code-raised
 @pytest.mark.parametrize("name", ENDS)
-def test_an_end_in_a_window(lab, name):
-    """Where Python still runs, the window is stopped and exported; elsewhere it reads as lost."""
+def test_a_process_that_ends_in_a_window(lab, name):
+    """A window is exported if Python still runs as the process ends, and lost otherwise."""
     end, before, code, captures = ENDS[name]
 
     told = lab.both(IN_A_WINDOW.format(end=end, before=before), tool="torch")

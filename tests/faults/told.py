@@ -1,4 +1,4 @@
-"""What became of a script without rlprof and with it, in words that tests can compare."""
+"""The results of a script without and with rlprof, in words that tests can compare."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ended:
 
 @attrs.define(slots=False)
 class Told:
-    """What the two runs of a script came to."""
+    """The results of both runs of a script."""
 
     lab: Lab
     bare: Ended
@@ -43,7 +43,7 @@ class Told:
     pid: int
 
     def assert_harmless(self, cut: int | None = None) -> None:
-        """Training was what it is without rlprof, what was kept is whole, and nobody is left."""
+        """Check that training is unchanged, files are whole and no process is left."""
         assert self.bare.states[:cut] == self.real.states
         assert cut is not None or self.bare.code == self.real.code
         assert processes.left_behind(self.lab.home, [self.pid]) == []
@@ -53,7 +53,7 @@ class Told:
                 assert_raw_data_kept(run)
 
     def assert_tells(self, captures, *processes: str, **said) -> None:
-        """Compare captures, processes (that of the actor has ended), notes, problems and log."""
+        """Compare captures, processes (by default an ended actor), notes, problems and log."""
         expected = {"captures": captures, "processes": [*processes] or ["actor 0/1 ended"], **said}
         found = {name: getattr(self, name) for name in expected}
         assert found == expected, f"{found} is not {expected}"
@@ -76,7 +76,7 @@ class Told:
 
     @property
     def notes(self) -> list[str]:
-        """Every note in words, once: `3/update torch: start: RuntimeError: …`."""
+        """Every note once, like `3/update torch: start: RuntimeError: …`."""
         said = [
             f"{capture.window.id} {capture.tool}: {note}"
             for capture in self.run.captures
@@ -90,20 +90,20 @@ class Told:
 
     @property
     def problems(self) -> list[str]:
-        """What the reader found wrong, what was skipped and who is missing."""
+        """The problems, skipped steps and missing targets of the run."""
         skipped = [f"step {s.step} was skipped: {s.reason}" for s in self.run.skipped]
         missing = [f"{target} is missing" for target in self.run.missing]
         return [self.plain(problem) for problem in [*self.run.problems, *skipped, *missing]]
 
     @property
     def log(self) -> list[str]:
-        """What rlprof logged, but not that the machine was busy, or how long the end waits."""
+        """The messages of rlprof, except those about slow folders and waiting exports."""
         lines = [line for line in self.said if not line.endswith(" is slower than 1 s")]
         return [line for line in lines if not line.startswith("waits for exports: ")]
 
     @property
     def said(self) -> list[str]:
-        """All that rlprof logged, without who said it and that training goes on."""
+        """All messages of rlprof without their target and `training goes on`."""
         own = [line for line in self.real.err.splitlines() if line.startswith("rlprof: ")]
         lines = [line.removeprefix("rlprof: ").partition(": ") for line in own]
         return [
@@ -113,7 +113,7 @@ class Told:
         ]
 
     def plain(self, text: str) -> str:
-        """Say *text* without what differs from run to run: RUN, SCRATCH of a capture, HOME."""
+        """Return *text* with RUN, SCRATCH and HOME for folders that differ from run to run."""
         for run in self.runs:
             for capture in run.captures:
                 text = text.replace(capture.scratch, "SCRATCH")
@@ -126,7 +126,7 @@ def captures(run) -> list[str]:
 
 
 def rows(tools, broken, states):
-    """Say what `Told.captures` should be: the other tools are whole."""
+    """Return the expected `Told.captures`, in which the other tools are whole."""
     return [
         f"{step}/update {tool} {state if tool == broken else 'whole'}"
         for step, state in enumerate(states, 1)
@@ -135,7 +135,7 @@ def rows(tools, broken, states):
 
 
 def assert_raw_data_kept(run) -> None:
-    """Raw data without artifacts lie where the manifest says; torch writes them at its stop."""
+    """Check that raw data without artifacts are kept; torch writes them at its stop."""
     for capture in run.captures:
         if capture.start_s is None or capture.artifacts or capture.state == "empty":
             continue
@@ -145,7 +145,7 @@ def assert_raw_data_kept(run) -> None:
 
 
 def assert_exported(run) -> None:
-    """Every artifact the manifest names is there, as it was written, and can be read."""
+    """Check that every artifact of the manifest exists, has its checksum and can be read."""
     for capture in run.captures:
         for artifact in capture.artifacts:
             data = (run.path / artifact.path).read_bytes()

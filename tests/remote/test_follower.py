@@ -1,4 +1,4 @@
-"""Processes that follow: another process opens their windows, here the test."""
+"""Followers: processes whose windows another process opens, here the test."""
 
 import json
 import multiprocessing
@@ -23,7 +23,7 @@ WINDOW = rlprof.Window(2, 3, "update")
 
 
 def follow(config, run, leader, questions):
-    """Follow in a process of its own; answer what is asked until that is nothing."""
+    """Follow in an own process; answer each question until it is None."""
     tools.register()
     follower = rlprof.follow(config, run=run, role="actor", rank=1, world_size=2, leader=leader)
     questions.send("ready")
@@ -35,7 +35,7 @@ def follow(config, run, leader, questions):
 
 
 class Member:
-    """A process that follows, and the pipe to it."""
+    """A following process and the pipe to it."""
 
     def __init__(self, config, run, leader):
         context = multiprocessing.get_context("spawn")
@@ -56,7 +56,7 @@ class Member:
 
 @pytest.fixture(name="lead")
 def _lead(request, config, calls):
-    """Open the leader's session here; return it, and a function that has a process follow."""
+    """Open the leader's session; yield it and a function that starts a follower."""
     del calls
     roles = {"actor": {"ranks": "all", "phases": ["update"]}}
     # no tool that waits for a thread
@@ -83,8 +83,8 @@ def captures(prof):
     return [(c.window.id, str(c.target), c.state) for c in rlprof.read(prof.run_dir).captures]
 
 
-def test_a_window_opens_and_closes_as_it_is_told(lead):
-    """A phase is a span with its number; an odd order is said; a lost end costs its length."""
+def test_a_follower_opens_and_closes_windows_on_order(lead):
+    """A follower records windows on order and refuses odd ones; a new one ends one left open."""
     prof, make = lead
     member = make()
 
@@ -108,8 +108,8 @@ def test_a_window_opens_and_closes_as_it_is_told(lead):
 
 
 # failures.md: driver-ended
-def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
-    """Nobody is left to close the window: within seconds it is stopped and exported."""
+def test_a_follower_closes_after_its_leaders_process_was_killed(lead):
+    """A follower whose leader was killed closes its window and session by itself."""
     prof, make = lead
     context = multiprocessing.get_context("spawn")
     other = context.Process(target=time.sleep, args=(60,))
@@ -128,8 +128,8 @@ def test_a_member_whose_leader_has_ended_closes_by_itself(lead):
     assert member.ask("begin", rlprof.Window(3, 4, "update")) == "its session is closed"
 
 
-def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_path):
-    """The leader's process may go on; its manifest says that nobody is left to tell."""
+def test_a_follower_closes_with_its_leaders_session(lead, tmp_path):
+    """A follower closes its session once the leader's manifest has ended."""
     prof, make = lead
     manifest = tmp_path / "driver.jsonl"
     manifest.write_text('{"event":"process"}\n')
@@ -143,10 +143,8 @@ def test_a_member_whose_leader_has_closed_its_session_closes_its_own(lead, tmp_p
 
 
 # failures.md: driver-ended
-def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
-    tmp_path, monkeypatch
-):
-    """Counted here, whatever the date of the file; an ask is a sign of life, its end for ever."""
+def test_the_silence_of_a_leader_elsewhere_ends_with_new_lines(tmp_path, monkeypatch):
+    """A leader elsewhere is silent since its manifest grew or it asked; after its end, for ever."""
     now, manifest = [0.0], tmp_path / "driver.jsonl"
     monkeypatch.setattr(leaders, "time", SimpleNamespace(monotonic=lambda: now[0]))
     manifest.write_text('{"event":"process"}\n')
@@ -169,8 +167,8 @@ def test_a_leader_elsewhere_is_silent_for_as_long_as_its_manifest_does_not_grow(
 
 # failures.md: window-time
 @pytest.mark.parametrize("lead", [{"window_s": 0.5}], indirect=True)
-def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path):
-    """On another host, without the leader's file, nothing tells whether that lives."""
+def test_a_follower_that_cannot_see_its_leader_keeps_its_limit(lead, tmp_path):
+    """A follower that cannot see its leader closes its window at limits.window_s."""
     prof, make = lead
     leader = rlprof.Leader(Here("elsewhere", "boot", "pid:[1]", 1, "1"), str(tmp_path / "nowhere"))
     member = make(leader)
@@ -184,8 +182,8 @@ def test_a_member_that_cannot_see_its_leader_closes_by_its_limit(lead, tmp_path)
     assert "closed early: limits.window_s 0.5 was reached" in capture.notes
 
 
-def test_a_process_that_does_not_end_is_waited_for_so_long_and_named(tmp_path, monkeypatch):
-    """The log says once what is waited for, and at the end which process had not closed."""
+def test_close_waits_for_followers_up_to_a_limit(tmp_path, monkeypatch):
+    """Close logs once which process it waits for, and after the limit which it did not wait for."""
     monkeypatch.setattr(closing, "_SILENT_S", 0)
     file = tmp_path / "manifest" / "rollout-0-host-1-replica2-worker0.jsonl"
     file.parent.mkdir()

@@ -1,4 +1,4 @@
-"""Tools that are installed like any other, and go wrong where and how their options say."""
+"""Tools that fail in the hook, step and way that their options name."""
 
 import ctypes
 import json
@@ -14,14 +14,14 @@ from rlprof import Artifact, hookimpl
 @attrs.frozen
 class FaultyOptions:
     hook: str = ""
-    """Where it goes wrong; nowhere if empty."""
+    """The hook that fails; none if empty."""
     how: str = "raise"
     at: int = 2
-    """The step in whose window it goes wrong; configure has none, and goes wrong anyway."""
+    """The step in whose window it fails; configure has no step and always fails."""
 
 
 class Faulty:
-    """Note down what it is told, and go wrong on the thread it records."""
+    """Record each call in a file, and fail on the thread of the phase."""
 
     Options = FaultyOptions
     runs_on = "thread"
@@ -71,7 +71,7 @@ class Faulty:
 
 
 class FaultyAnywhere(Faulty):
-    """The same for a tool that may be started from any thread."""
+    """The same tool, which may start on any thread."""
 
     runs_on = "process"
 
@@ -84,7 +84,7 @@ def go_wrong(options, hook, step):
         raise RuntimeError(f"{hook} went wrong")
     if options.how == "crash":
         ctypes.string_at(0)
-    if options.how == "hold":  # a PyDLL keeps the interpreter for itself while it calls
+    if options.how == "hold":  # a PyDLL keeps the GIL during a call
         libc = ctypes.PyDLL(None)
         while True:
             libc.sleep(3600)

@@ -8,7 +8,7 @@ from rlprof_mini import Mini
 
 
 class Moody:
-    """Record with `mini`, unless something goes wrong."""
+    """Record with `mini`, unless a hook is to fail."""
 
     Options = FaultyOptions
     options = FaultyOptions()

@@ -1,4 +1,4 @@
-"""A small seeded training loop; with FAULTS_BARE in the environment rlprof is never imported."""
+"""A small seeded training loop; FAULTS_BARE in the environment runs it without rlprof."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,7 @@ import time
 
 
 def open_session(**how):
-    """Open rlprof with the config RLPROF_CONFIG names, or what stands for a job without it."""
+    """Open rlprof with the config in RLPROF_CONFIG, or a stand-in for a job without rlprof."""
     if "FAULTS_BARE" in os.environ:
         return Bare()
     import rlprof
@@ -19,7 +19,7 @@ def open_session(**how):
 
 
 class Bare(contextlib.nullcontext):
-    """The calls of a session, in a job that has none."""
+    """The methods of a session in a job without rlprof."""
 
     run_dir = None
     steps = staticmethod(iter)
@@ -43,7 +43,7 @@ class Floats:
 
 
 class Torch:
-    """A network with dropout and Adam: parameters, optimizer and random numbers must all agree."""
+    """A network with dropout and Adam; parameters, optimizer and random state are compared."""
 
     def __init__(self):
         import torch
@@ -70,7 +70,7 @@ class Torch:
 
 
 def train(prof, *, rollout=None, within=id, between=id, steps=(1, 2, 3, 4, 5), who="", model=None):
-    """Train, calling *within* in each phase and *between* after it; tell the state of each step."""
+    """Train with *within* called in each phase and *between* after it; print each step's state."""
     model = model or {"floats": Floats, "torch": Torch}[os.environ["FAULTS_MODEL"]]()
     for step in prof.steps(steps):
         if rollout is not None:
@@ -87,7 +87,7 @@ def train(prof, *, rollout=None, within=id, between=id, steps=(1, 2, 3, 4, 5), w
 
 
 def settle(prof, captures):
-    """Wait until as many captures as that are exported and their lines are written."""
+    """Wait until *captures* captures are exported and their lines are written."""
     if prof.run_dir is None:
         return
     import rlprof
@@ -103,7 +103,7 @@ def settle(prof, captures):
 
 
 def rest(prof):
-    """Wait until the helper thread has ended its turn: for most of a second it opens no file."""
+    """Wait until the helper thread has ended a turn; for most of a second it opens no file."""
     if prof.run_dir is None:
         return
     deadline = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""A process that has imported torch, and forks a child that runs a script as `__main__`."""
+"""A process that imports torch and forks a child for each script, which it runs as `__main__`."""
 
 import gc
 import json
@@ -11,7 +11,7 @@ import torch  # noqa: F401
 
 
 def serve():
-    """Answer each line of stdin with a pid, and say of each child how it ended; return in one."""
+    """Fork a child for each line of stdin and report its pid and exit; return in the child."""
     children = set()
     while True:
         if select.select([0], [], [], 0.01)[0]:
@@ -36,7 +36,7 @@ def say(line):
 
 
 def become(order):
-    """Turn this child into a process that was started with *order*."""
+    """Give this child the environment, files and arguments of *order*."""
     os.setsid()
     for number, path in enumerate([os.devnull, order["out"], order["err"]]):
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -52,7 +52,7 @@ def become(order):
 
 __import__("torch._inductor.config")  # the tool imports it too, and it takes another second
 gc.collect()
-gc.freeze()  # else every child copies all of torch's objects when it ends, in a second
+gc.freeze()  # otherwise every child copies all of torch's objects at its end, in a second
 order = serve()
 source = become(order)
 __file__ = order["script"]
