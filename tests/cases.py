@@ -1,4 +1,4 @@
-"""Cases of a test, one after another, and errors as text."""
+"""Parametrised tests in rows, and errors as text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 
 def cases(names: str, *rows: Any, **how: Any) -> pytest.MarkDecorator:
-    """Run a test for each of *rows*, which hold a value for each of *names*."""
+    """Run a test for each of *rows*, which hold one value for each of *names*."""
     return pytest.mark.parametrize(names, rows, **how)
 
 
 def refused(error: type[Exception], call: Callable[..., Any], *args: Any, **given: Any) -> str:
-    """Return what the *error* says with which a call is refused."""
+    """Return the message of the *error* that a call raises."""
     with pytest.raises(error) as caught:
         call(*args, **given)
     return str(caught.value)

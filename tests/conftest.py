@@ -1,4 +1,4 @@
-"""Fixtures used everywhere: the fake tools, a config that names one, a session from it."""
+"""Fixtures for all tests: the fake tools, a config that names one, a session from it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rlprof.session import _current
 from rlprof_live import _pauses
 from tests.fakes import tools
 
-# A shell has what it starts in the background ignore Ctrl-C, and so would every process below.
+# Background jobs of a shell ignore Ctrl-C, and so would every process that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 DRIVEN = {"vllm": "vllm", "sglang": "sglang", "npu": "torch_npu", "loggers": "wandb",
           "verl": "verl", "bucket": "moto"}  # fmt: skip
-"""Each has tests on the real one in a folder of its own, and an environment for them."""
+"""Each has a folder of tests with the real package, and an environment for them."""
 ABSENT = [name for name, module in DRIVEN.items() if find_spec(module) is None]
 ASKED = ("nsys",)
-"""The real program is beside the environment; their tests run where somebody names their folder."""
+"""The program lies outside of the environment; these tests run only if named."""
 collect_ignore = [*(f"{name}_real" for name in (*ABSENT, *ASKED)), "edited"]
 
 _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "MASTER_",
@@ -33,7 +33,7 @@ _LAUNCHERS = ("RLPROF_", "TORCHELASTIC_", "SLURM_", "OMPI_", "RANK", "WORLD_SIZE
 
 
 def pytest_report_header():
-    """Say which tests need an environment of their own, or to be asked for."""
+    """List the tests that need their own environment or run only by name."""
     absent = [f"tests/{one}_real: not in this environment; `make test-{one}`" for one in ABSENT]
     asked = [f"tests/{one}_real: only by name; `make test-{one}`" for one in ASKED]
     return [*absent, *asked, "tests/edited: only by name; `make test-edited`"]
@@ -48,7 +48,7 @@ def _offered(_: object) -> metadata.EntryPoints:
 
 
 def _entry_points_read_once(**wanted: str) -> metadata.EntryPoints:
-    """Read all distributions again only where a folder on the path has changed: it takes 10 ms."""
+    """Read all distributions (10 ms) again only if a folder on the path has changed."""
     places = [place for place in map(Path, sys.path) if place.is_dir()]
     key = tuple((place, place.stat().st_mtime_ns) for place in places)
     return _offered(key).select(**wanted)
@@ -59,12 +59,12 @@ metadata.entry_points = _entry_points_read_once
 
 @pytest.fixture(autouse=True)
 def _no_launcher(monkeypatch):
-    """Take away what launchers and other tests have left, and close what this one left open."""
+    """Remove variables of launchers, and close the session that a test left open."""
     for name in [name for name in os.environ if name.startswith(_LAUNCHERS)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("RLPROF_QUIET", "1")
     monkeypatch.setattr(plugins, "_registered", {})
-    monkeypatch.setattr(_pauses, "_LEAST_NS", 10**12)  # the tests' own garbage is none of theirs
+    monkeypatch.setattr(_pauses, "_LEAST_NS", 10**12)  # no spans of the tests' own garbage
     yield
     if _current.session is not None:
         _current.session.close()
@@ -72,7 +72,7 @@ def _no_launcher(monkeypatch):
 
 @pytest.fixture(name="calls")
 def _calls():
-    """Register the fake tools; what they are called with is in the list."""
+    """Register the fake tools; yield the list of their calls."""
     tools.register()
     tools.calls.clear()
     tools.gate.clear()

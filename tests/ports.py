@@ -1,4 +1,4 @@
-"""A port for a server of a test's own."""
+"""A free port for a server of a test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import socket
 from contextlib import ExitStack
 
 _FIRST, _BEYOND = 20_000, 22_000
-"""Below those that the kernel gives to whoever connects, which may be one by the time of the start;
+"""Below the kernel's ports for outgoing connections, one of which could be taken before the start;
 above Ray's."""
 
 
 def free_port() -> int:
-    """Return one that nobody has, nor the one 10,000 higher, which SGLang takes, too."""
+    """Return a free port; the one 10,000 higher, which SGLang also takes, is free, too."""
     while True:
         port = random.SystemRandom().randrange(_FIRST, _BEYOND)
         if _are_free(port, port + 10_000):

@@ -1,4 +1,4 @@
-"""What drivers of real engines share: what the test has given them, and what they tell it."""
+"""Shared by drivers of real engines: arguments from the test, and messages to it."""
 
 import json
 import os
@@ -7,13 +7,13 @@ import urllib.request
 from pathlib import Path
 
 ARGUMENTS = json.loads(os.environ.get("DRIVE", "{}"))
-"""What the test has given: `home` and `model`, and what else the driver reads."""
+"""Arguments from the test: `home`, `model`, and others that the driver reads."""
 
 UP_S = 240
 
 
 def config_of(engine, changes):
-    """Return a config: every step, all replicas by that engine and the tool torch."""
+    """Return a config: every step, and all replicas with that engine and the tool torch."""
     options = changes.pop(engine, {})
     return {
         "run_dir": f"{ARGUMENTS['home']}/runs",
@@ -25,13 +25,13 @@ def config_of(engine, changes):
 
 
 def told(**said):
-    """Leave what the test wants to know."""
+    """Leave a message for the test."""
     with Path(ARGUMENTS["home"], "told.jsonl").open("a") as file:
         file.write(json.dumps(said, default=str) + "\n")
 
 
 def post(url, body):
-    """Post JSON; return what is answered, which need not be JSON."""
+    """Post JSON; return the answer, which need not be JSON."""
     head = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, json.dumps(body).encode(), head)  # noqa: S310
     with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310 -- our own

@@ -1,4 +1,4 @@
-"""What tests on real engines share: drivers in process groups of their own, and what they leave."""
+"""Shared by tests of real engines: drivers in their own process groups, and their results."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ BOUND_S = 300
 KNOWN = {
     "requests_in_flight", "requests_running", "requests_waiting", "batch_size", "kv_cache_use"
 }  # fmt: skip
-"""Counters of an engine whose frontend is in the process that attached it."""
+"""Counters of an engine whose frontend runs in the process that attached it."""
 
 
 @attrs.frozen
 class Driven:
-    """What a driver has left."""
+    """The results of a driver."""
 
     home: Path
     told: list[dict]
-    """What it told, in order."""
+    """Its messages, in order."""
     log: str
 
     def of(self, session):
-        """Return what was told of a session."""
+        """Return the messages about a session."""
         return [one for one in self.told if one.get("session") == session]
 
     def run(self, session):
@@ -43,7 +43,7 @@ class Driven:
 
 
 def interpreter(name):
-    """Return the Python of an environment; skip where it is not, but for CI, which can have it."""
+    """Return the Python of an environment; if it is missing, fail in CI and skip elsewhere."""
     python = ROOT / f".envs/{name}/bin/python"
     if not python.exists():
         why = f"there is no .envs/{name}; `make env-{name}` makes it, or says why it cannot be made"
@@ -52,7 +52,7 @@ def interpreter(name):
 
 
 def driven(kind, module, home, env, prefix=()):
-    """Run a driver in *home*, behind *prefix*, to its end; return what it leaves, as a *kind*."""
+    """Run a driver in *home*, behind *prefix*, to its end; return its results as a *kind*."""
     argv = [*prefix, sys.executable, "-m", module]
     code, log = to_its_end(argv, home / "log", cwd=ROOT, env=env)
     told = lines(home / "told.jsonl")
@@ -61,7 +61,7 @@ def driven(kind, module, home, env, prefix=()):
 
 
 def to_its_end(argv, log, *, cwd, env):
-    """Run a program; what it has started ends with it. Return its exit code, and what it said."""
+    """Run a program and end everything it started; return its exit code and output."""
     with log.open("wb") as out:
         child = subprocess.Popen(
             argv, cwd=cwd, env=os.environ | env, stdout=out, stderr=out, start_new_session=True
@@ -69,13 +69,13 @@ def to_its_end(argv, log, *, cwd, env):
     try:
         code = child.wait(BOUND_S)
     finally:
-        with suppress(ProcessLookupError):  # engines leave orphans of what has died
+        with suppress(ProcessLookupError):  # engines that died leave orphans
             os.killpg(child.pid, signal.SIGKILL)
     return code, log.read_text(errors="replace")
 
 
 def example(folder, program, *arguments, log, env):
-    """Run a program of an example beside its config; read what it recorded."""
+    """Run a program of an example next to its config; read its run."""
     argv = [sys.executable, *program.split(), *map(str, arguments)]
     code, said = to_its_end(argv, log, cwd=folder, env=env)
     assert code == 0, said[-4000:]
@@ -84,14 +84,14 @@ def example(folder, program, *arguments, log, env):
 
 
 def small_model(folder, **env):
-    """Build the small model, in a process of its own: transformers warns where it likes."""
+    """Build the small model in its own process, because transformers prints warnings."""
     argv = [sys.executable, str(ROOT / "examples/ray_rl/tiny_model.py"), str(folder)]
     subprocess.run(argv, env=os.environ | env, check=True, capture_output=True)
     return folder
 
 
 def lines(file):
-    """Read a file of JSON lines, if it is there."""
+    """Read a file of JSON lines, or nothing if it is missing."""
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
@@ -102,12 +102,12 @@ def opened(file):
 
 
 def counters_of(run):
-    """Return what was read of the engine, in order; processes tell of their memory."""
+    """Return the counters of the engine in order, without those of processes."""
     return [one.values for one in run.counters() if "rss_bytes" not in one.values]
 
 
 def shares_a_report(captures):
-    """Whether one of two captures has the report of nsys, and the other says with whom it is."""
+    """Whether one of two captures has nsys's report and the other names its owner."""
     has_it = [any(one.format == "nsys-rep" for one in capture.artifacts) for capture in captures]
     (first,) = [capture for capture, is_there in zip(captures, has_it, strict=True) if is_there]
     (other,) = [capture for capture in captures if capture is not first]

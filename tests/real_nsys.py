@@ -1,4 +1,4 @@
-"""The real Nsight Systems that `make env-nsys` unpacks, and what the tool makes of its reports."""
+"""The real Nsight Systems of `make env-nsys`, and traces of its reports."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ PROGRAM = Path(__file__).parent.parent / ".envs/nsys/bin/nsys"
 
 
 def real_nsys():
-    """Return the path of the program; skip where it is not."""
+    """Return the path of the program, or skip the test."""
     if not PROGRAM.exists():
         pytest.skip(f"no {PROGRAM.relative_to(PROGRAM.parents[3])} here; run `make env-nsys`")
     return str(PROGRAM)
 
 
 def ranges_of(trace):
-    """Return the ranges that rlprof has pushed, of a trace that the tool has made."""
+    """Return the ranges of rlprof in a trace of the tool."""
     return [
         event
         for event in trace["traceEvents"]

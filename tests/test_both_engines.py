@@ -1,4 +1,4 @@
-"""One RL step with two real engines at once, each in an environment of its own, over HTTP.
+"""One RL step with two real engines at once over HTTP, each in its own environment.
 
 vLLM writes, SGLang judges, this process trains: one config, one run folder, one timeline.
 """
@@ -27,13 +27,13 @@ pytestmark = pytest.mark.slow
 
 TOKENS = {"rollout": 9, "judge": 6}
 NOTHING = "context_0(0)_generation_0(0)"
-"""vLLM's step after the last, without a token: it lets go what has ended, and may be late."""
+"""vLLM's step without tokens after the last one, which frees requests and may be late."""
 STAND_INS = ROOT / "tests/sglang_real/stand_ins"
 
 
 @pytest.fixture(scope="module", name="run")
 def _run(tmp_path_factory):
-    """Go through the steps once; put them on a timeline beside the run."""
+    """Run the steps once, and export a timeline next to the run."""
     run_dir = train(tmp_path_factory.mktemp("both"), *map(interpreter, ("vllm", "sglang")))
     command = str(Path(sys.executable).with_name("rlprof"))
     argv = [command, "export", str(run_dir), "--to", "timeline", "--out", str(run_dir)]
@@ -94,7 +94,7 @@ def train(home, vllm, sglang):
 
 @contextmanager
 def server(home, argv, env):
-    """Start a server; give its address and process. What it has started ends with it."""
+    """Start a server; yield its address and process, and end everything it started."""
     port = str(free_port())
     with (home / f"{argv[2]}.log").open("wb") as out:
         process = subprocess.Popen(
@@ -110,7 +110,7 @@ def server(home, argv, env):
 
 
 def test_one_config_captures_both_engines_and_the_trainer(run):
-    """Each in its own phase of the same step, inside its processes, and all of it is whole."""
+    """One config records both engines and the trainer in their own phases of a step, all whole."""
     found = {(c.window.id, str(c.target), c.tool): c.state for c in run.captures}
 
     assert found == {
@@ -123,8 +123,8 @@ def test_one_config_captures_both_engines_and_the_trainer(run):
     assert run.problems == ()
 
 
-def test_they_lie_on_one_timeline_each_in_its_phase(run):
-    """The engine steps of both are within the driver's phases of that step, and Perfetto agrees."""
+def test_both_engines_lie_in_their_phases_on_one_timeline(run):
+    """The engines' steps lie within the driver's phases of that step on one timeline."""
     timeline = run.path / "timeline.json.gz"
     slices = [one for one in opened(timeline)["traceEvents"] if one.get("ph") == "X"]
     phases = {

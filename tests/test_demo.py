@@ -1,6 +1,6 @@
-"""`make demo`, the whole way: a loop on Ray and vLLM, captured, laid on a timeline; and without.
+"""`make demo`, end to end: a loop on Ray and vLLM, recorded and exported; and one without them.
 
-Only the loop runs where vLLM is: what it leaves is read here.
+Only the loop runs in vLLM's environment; its run is read here.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 STEPS, QUESTIONS = 12, 32
 LETTERS, WORDS = 8, 24
-"""How many tokens the two turns of a trajectory have."""
+"""Tokens of the two turns of a trajectory."""
 BOUND_S = 500
 
 
@@ -35,7 +35,7 @@ def show(folder, *, python=sys.executable):
 
 
 def in_a_group(argv, **more):
-    """Run *argv* to its end; what it has started ends with it, for vLLM leaves orphans."""
+    """Run *argv* to its end, and end everything it started, because vLLM leaves orphans."""
     child = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, **more,
@@ -50,7 +50,7 @@ def in_a_group(argv, **more):
 
 @pytest.fixture(scope="module", name="demo")
 def _demo(tmp_path_factory):
-    """Run it once; return the run, what was shown, and the folder."""
+    """Run the demo once; return the run, its output and the folder."""
     folder = tmp_path_factory.mktemp("demo")
     shown = show(folder, python=interpreter("vllm"))
     assert shown.returncode == 0, shown.stdout + shown.stderr
@@ -59,7 +59,7 @@ def _demo(tmp_path_factory):
 
 
 def test_every_chosen_window_is_whole(demo):
-    """Two steps, two trainers, two engines and what is inside them: nothing skipped or lost."""
+    """Every chosen window of two steps, trainers and engines is whole, and none is skipped."""
     run, _, _ = demo
 
     captured = {(c.window.id, str(c.target), c.tool, c.state) for c in run.captures}
@@ -86,7 +86,7 @@ def test_every_chosen_window_is_whole(demo):
 
 
 def test_training_learns_the_same(demo):
-    """Rewards and the parameters of both trainers are bit-equal with rlprof and without."""
+    """Rewards and parameters of both trainers are bit-equal with and without rlprof."""
     _, shown, folder = demo
     env = {k: v for k, v in os.environ.items() if not k.startswith("RLPROF_")}
 
@@ -102,7 +102,7 @@ def test_training_learns_the_same(demo):
 
 
 def test_every_trajectory_is_recorded(demo):
-    """Two turns with a request each, a tool call, a reward; each request as vLLM counted it."""
+    """Each trajectory has two turns with vLLM's token counts, a tool call and a reward."""
     run, _, _ = demo
     found = {}
     for span in run.spans():
@@ -123,7 +123,7 @@ def test_every_trajectory_is_recorded(demo):
 
 
 def test_trainers_and_replicas_have_phases_in_every_step(demo):
-    """Recorded or not: those of other steps come from Ray's own record of their calls."""
+    """Trainers and replicas have their phases in every step, recorded or not."""
     run, _, _ = demo
     found = {}
     for span in run.spans():
@@ -137,8 +137,8 @@ def test_trainers_and_replicas_have_phases_in_every_step(demo):
         assert found["rollout", rank, "weight_sync"] == steps
 
 
-def test_the_timeline_holds_it_all(demo):
-    """One file: phases, operators of trainers and workers, engine steps, requests, turns."""
+def test_the_timeline_has_all_processes_and_threads(demo):
+    """The timeline has phases, operators, engine steps and requests of every process."""
     run, _, _ = demo
 
     timeline = run.path / "exports/timeline.json.gz"
@@ -158,7 +158,7 @@ def test_the_timeline_holds_it_all(demo):
         """,
         shared="select name from track where type <> 'json_counter' and type not glob 'thread_*'",
     )
-    assert rows["shared"] == []  # no row of Perfetto's own, without a process
+    assert rows["shared"] == []  # no track without a process
     assert all(row["process"] and row["thread"] and row["is_apart"] for row in rows["rows"])
     threads = {}
     for row in rows["rows"]:
@@ -174,8 +174,8 @@ def test_the_timeline_holds_it_all(demo):
         assert {"phases", "vllm · request lane 1"} <= {*threads[replica]}
 
 
-def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
-    """It is the slow tool; what a start or stop of ours ran into is no evidence."""
+def test_the_demo_finds_the_slow_tool(demo):
+    """The demo prints the verdict with the slow tool; steps that recording touched are left out."""
     run, shown, _ = demo
 
     found = analyse(run)
@@ -193,8 +193,8 @@ def test_it_says_why_a_step_takes_its_time_and_where_to_look(demo):
 NO_VLLM = "there is no vLLM here: ModuleNotFoundError: No module named 'vllm'"
 
 
-def test_without_vllm_the_other_loop_is_shown_and_that_is_said(tmp_path):
-    """The reason stands before and after what is shown instead."""
+def test_without_vllm_the_demo_runs_the_other_loop(tmp_path):
+    """Without vLLM the demo runs the loop of examples/rl_loop and says why, first and last."""
     shown = show(tmp_path)
 
     assert shown.returncode == 0

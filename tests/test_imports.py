@@ -1,4 +1,4 @@
-"""Who may import whom: imports run one way, and what is heavy is imported where it is used."""
+"""Imports run in one direction, and heavy packages are imported where they are used."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ INSIDE = {
         "rlprof.session.interpreter",
     },
 }
-"""What these take from the inside of core; nobody else does, and this list only gets shorter."""
+"""Private modules of core that these plugins import; this list may only get shorter."""
 REACHES = {"means", "scribe", "boundary"}
 """Attributes of a session that are core's own."""
 OPTIONAL = {"run": {"rlprof_report"}, "cli": {"rlprof_verl"}}
-"""What says what to install where it is missing."""
+"""Imports of other distributions that say what to install if it is missing."""
 
-# Each may import those before it; `errors` and `types` are the common words.
+# Each may import those before it; `errors` and `types` are for all.
 ORDER = [
     "errors",
     "distributions",
@@ -64,7 +64,7 @@ def parsed(file: Path) -> ast.Module:
 
 @cache
 def imports(file: Path, *, module_level: bool = False) -> tuple[str, ...]:
-    """List the modules *file* imports, type-checking blocks left out."""
+    """List the modules that *file* imports, except in type-checking blocks."""
     tree = parsed(file)
     typing = {
         id(inner)
@@ -87,12 +87,12 @@ def files(folder: Path):
     return sorted(folder.rglob("*.py"))
 
 
-def test_rooms_import_only_rooms_before_them():
-    """Data flow down and never back up."""
+def test_modules_of_core_import_only_earlier_ones():
+    """A module or package of core imports only those before it in ORDER."""
     wrong = []
     for file in files(CORE):
         own = file.relative_to(CORE).parts[0].removesuffix(".py")
-        for module in imports(file) if own != "__init__" else ():  # that names all, lazily
+        for module in imports(file) if own != "__init__" else ():  # it imports all, lazily
             other = module.split(".")[1] if module.startswith("rlprof.") else None
             is_elsewhere = module.startswith("rlprof_")
             if (is_elsewhere and own not in ("control", "doctor", "testing")) or (
@@ -104,11 +104,11 @@ def test_rooms_import_only_rooms_before_them():
 
 
 def siblings(package: Path) -> dict[str, set[str]]:
-    """Say which modules of *package* each of them imports, type-checking blocks included."""
+    """Return the modules that each module of *package* imports, type-checking blocks included."""
     names = {
         ".".join((package.name, *file.relative_to(package).with_suffix("").parts)): file
         for file in files(package)
-        if file != package / "__init__.py"  # it names all, and is named by all
+        if file != package / "__init__.py"  # it imports all, and all import it
     }
     names = {name.removesuffix(".__init__"): file for name, file in names.items()}
     found: dict[str, set[str]] = {}
@@ -128,7 +128,7 @@ def siblings(package: Path) -> dict[str, set[str]]:
     ids=lambda package: package.name,
 )
 def test_no_modules_import_each_other_in_a_circle(package):
-    """Imports for types count: the files of a package can be read from one end to the other."""
+    """No modules of a package import each other in a circle, even for types."""
     circle: list[str] = []
     try:
         TopologicalSorter(siblings(package)).prepare()
@@ -139,7 +139,7 @@ def test_no_modules_import_each_other_in_a_circle(package):
 
 
 def test_heavy_packages_are_imported_inside_functions():
-    """Importing rlprof or a plugin loads no back end."""
+    """No module imports a heavy package at module level."""
     wrong = [
         f"{file.relative_to(ROOT)} imports {module}"
         for file in (*files(CORE), *files(ROOT / "plugins"))
@@ -152,7 +152,7 @@ def test_heavy_packages_are_imported_inside_functions():
 
 @pytest.mark.parametrize("plugin", sorted((ROOT / "plugins").iterdir()), ids=lambda p: p.name)
 def test_plugins_import_core_by_its_public_names(plugin):
-    """Public names of what it declares, and of a session: the kit alone drives core from inside."""
+    """A plugin uses public names of core and of distributions that it declares."""
     own = next((plugin / "src").iterdir()).name
     inside = INSIDE.get(plugin.name, set())
     used = set()
@@ -178,7 +178,7 @@ def test_plugins_import_core_by_its_public_names(plugin):
 
 
 def loaded_by(code: str) -> set[str]:
-    """Run *code* in a fresh Python; return the names of the modules that it has loaded."""
+    """Run *code* in a new Python; return the names of the modules it loaded."""
     code += "\nimport sys; print(*sys.modules)"
     argv = [sys.executable, "-c", code]
     return set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())
@@ -186,7 +186,7 @@ def loaded_by(code: str) -> set[str]:
 
 @pytest.mark.slow
 def test_import_rlprof_loads_no_back_end_and_no_plugin():
-    """Import rlprof, and an off session, load neither torch, ray, yaml, a CLI nor a plugin."""
+    """`import rlprof` and an off session load no back end, YAML, CLI or plugin."""
     code = (
         "import rlprof\n"
         "with rlprof.open(None) as prof:\n"
@@ -211,7 +211,7 @@ def test_import_rlprof_loads_no_back_end_and_no_plugin():
 def test_an_idle_process_loads_no_code_for_windows_it_does_not_have(
     tmp_path, role, ranks, recorders
 ):
-    """Exports, requests and engines come when needed; a role the config has not loads no tool."""
+    """A process without a window loads no code for exports, requests and engines."""
     code = (
         "import rlprof\n"
         f"config = {{'run_dir': {str(tmp_path)!r}, 'tool': 'torch', 'steps': [5]}}\n"

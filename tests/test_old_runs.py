@@ -21,7 +21,7 @@ WRITTEN = Path(__file__).parent / "data/written_by_0_1"
 
 @pytest.fixture(name="home")
 def _home(tmp_path):
-    """Copy the runs and what the killed one left in scratch, as if written on this host."""
+    """Copy the runs and the scratch of the killed one, changed to be of this host."""
     home = tmp_path / "home"
     shutil.copytree(WRITTEN, home)
     here = Here.now()
@@ -42,7 +42,7 @@ def _home(tmp_path):
 
 
 def test_an_old_run_is_read_and_selected(home):
-    """Captures, spans, sizes and states come out as they were written."""
+    """An old run is read with its captures, spans and states, and can be selected from."""
     run = rlprof.read(home / "runs/ended")
 
     assert [(c.window.id, c.tool, c.state) for c in run.captures] == [
@@ -58,7 +58,7 @@ def test_an_old_run_is_read_and_selected(home):
 
 
 def test_an_old_run_is_exported_and_explained(home, capsys):
-    """Timeline, report, `ls` and `why` take it as they take a new one."""
+    """Timeline, report, `ls` and `why` accept an old run."""
     run = str(home / "runs/ended")
 
     codes = [main(words) for words in (
@@ -73,8 +73,8 @@ def test_an_old_run_is_exported_and_explained(home, capsys):
 
 
 @pytest.mark.slow
-def test_what_an_old_killed_run_left_is_salvaged(home, monkeypatch, tmp_path):
-    """The window that was open is exported from scratch, and is partial."""
+def test_the_open_window_of_an_old_killed_run_is_salvaged(home, monkeypatch, tmp_path):
+    """Salvage exports the open window of an old killed run as partial."""
     site = tmp_path / "site"
     site.mkdir()
     install(monkeypatch, site, "rlprof-old", "", "[rlprof.tools]\nstacks = rlprof_stacks:Stacks\n")

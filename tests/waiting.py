@@ -1,4 +1,4 @@
-"""Waits for what other threads and processes do, and finds those that are left."""
+"""Waits for other threads and processes, and finds processes that are left."""
 
 import os
 import pty
@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 BOUND_S = 120
-"""How long anything may take on a machine that does much else."""
+"""The longest that anything may take on a busy machine."""
 
 
 def wait_until(is_so, what="it", bound_s=BOUND_S):
-    """Return what *is_so* returns once that is true; fail after *bound_s*."""
+    """Return the result of *is_so* once it is true; fail after *bound_s*."""
     deadline = time.monotonic() + bound_s
     while not (found := is_so()):
         assert time.monotonic() < deadline, f"{what}: not within {bound_s} s"
@@ -22,16 +22,16 @@ def wait_until(is_so, what="it", bound_s=BOUND_S):
 
 
 def python(*words, **how):
-    """Run Python with *words* to its end; return how that was, with what it printed as text."""
+    """Run Python with *words* to its end; return the result with its output as text."""
     argv = [sys.executable, *map(str, words)]
     return subprocess.run(argv, capture_output=True, text=True, **{"timeout": 300, **how})
 
 
 def processes(*words, env=""):
-    """List the processes that have *words* in their command line, and *env* in what they got."""
+    """List the processes with *words* in their command line and *env* in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended, or is somebody else's
+        with suppress(OSError):  # it has just ended, or is another user's
             line, given = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
             if all(word.encode() in line for word in words) and env.encode() in given:
                 found.append(int(folder.name))
@@ -39,7 +39,7 @@ def processes(*words, env=""):
 
 
 class Terminal:
-    """`rlprof` in a terminal of its own."""
+    """`rlprof` in its own terminal."""
 
     def __init__(self, *words, env=None):
         self.fd, theirs = pty.openpty()

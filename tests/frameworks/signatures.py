@@ -1,6 +1,6 @@
-"""What `rlprof attach` and the recipes use of frameworks, kept as `framework@COMMIT`.
+"""What `rlprof attach` and the recipes use of frameworks, stored by `framework@COMMIT`.
 
-`python -m tests.frameworks.signatures FRAMEWORK COMMIT FOLDER` reads a checkout anew.
+`python -m tests.frameworks.signatures FRAMEWORK COMMIT FOLDER` reads a checkout again.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ ACTORS: dict[str, dict[str, tuple[str, str]]] = {
         "VLLMServerActor": (f"{_SKYRL_SERVERS}/vllm_server_actor.py", "rollout"),
     },
 }  # fmt: skip
-"""Framework → class of its Ray actors → its file, and the role that it has."""
+"""Framework → class of its Ray actors → its file and role."""
 _METHODS = re.compile(
     r"train\w*|finish_train\w*|update_weights|broadcast_to\w*|get_(base_)?url"
     r"|get_server_info"
 )
-"""Methods that are kept: what a step may end with, and addresses."""
+"""Methods that are stored: those that may end a step, and those that return addresses."""
 _PACKAGES = {"NeMo-RL": "nemo_rl"}
 ATTRIBUTES = ("llm", "rank", "_rank")
-"""What is looked for in an actor: an engine, and who it is."""
+"""Attributes of an actor that hold its engine or its rank."""
 FUNCTIONS = {
     "AReaL": {"areal/utils/perf_tracer.py": ("trace_scope", "atrace_scope")},
     "slime": {"train.py": ("train",)},
 }
-"""Framework → file → functions that its recipe wraps, or is written into."""
+"""Framework → file → functions that its recipe wraps or edits."""
 
 
 def described(framework: str, sources: Mapping[str, str]) -> Json:
@@ -99,12 +99,12 @@ def described(framework: str, sources: Mapping[str, str]) -> Json:
 
 
 def kept() -> dict[str, Json]:
-    """Return what is known: framework@COMMIT → what was read there."""
+    """Return the stored descriptions: framework@COMMIT → description."""
     return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
 
 
 def read(framework: str, commit: str, folder: str) -> None:
-    """Keep what the checkout in *folder* says, in the place of an older one."""
+    """Store the description of the checkout in *folder* in place of an older one."""
     root = Path(folder)
     sources = {str(one.relative_to(root)): one.read_text() for one in root.glob("**/*.py")}
     others = {key: said for key, said in kept().items() if not key.startswith(f"{framework}@")}

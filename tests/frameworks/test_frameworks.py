@@ -1,4 +1,4 @@
-"""What `rlprof attach` and the recipes know of frameworks is so."""
+"""The frameworks have what `rlprof attach` and the recipes use of them."""
 
 import contextlib
 import re
@@ -29,7 +29,7 @@ ACTORS = [
 
 @pytest.mark.parametrize(("framework", "name", "role"), ACTORS)
 def test_an_actor_of_a_framework_is_known_and_has_what_is_used(framework, name, role):
-    """Its class tells its role; it has the engine, and the method that ends a step."""
+    """An actor's class gives its role, and it has the engine and the last method of a step."""
     kind, said = kind_of(name, ""), SAID[framework][name]
 
     assert (kind.framework, kind.role) == (framework, role)
@@ -43,7 +43,7 @@ def test_an_actor_of_a_framework_is_known_and_has_what_is_used(framework, name, 
 
 
 def test_a_part_of_a_step_does_not_end_it():
-    """NeMo-RL trains micro-batches by calls of their own; the step ends with a later one."""
+    """A micro-batch of NeMo-RL does not end a step; a later call does."""
     kind = kind_of("DTensorPolicyWorkerV2", "")
     methods = SAID["NeMo-RL"]["DTensorPolicyWorkerV2"]["methods"]
 
@@ -52,8 +52,8 @@ def test_a_part_of_a_step_does_not_end_it():
     assert "train_microbatch_presharded" in methods
 
 
-def test_every_kind_was_read_in_a_framework():
-    """A pattern that no class of its framework matches would never find anybody."""
+def test_every_kind_matches_a_class_of_its_framework():
+    """Every kind of actor matches a class of its framework."""
     names = [name for _, name, _ in ACTORS]
 
     unread = {
@@ -64,8 +64,8 @@ def test_every_kind_was_read_in_a_framework():
     assert unread == set()
 
 
-def test_what_recipes_wrap_is_there():
-    """A scope of AReaL takes its name first, and slime's loop is a function of its script."""
+def test_the_functions_that_recipes_wrap_exist():
+    """AReaL's scope takes `name` first and `args`, and slime's loop is train(args)."""
     scope = SAID["AReaL"]["areal/utils/perf_tracer.py"]["trace_scope"]
 
     assert scope[0] == "name"
@@ -73,14 +73,14 @@ def test_what_recipes_wrap_is_there():
     assert SAID["slime"]["train.py"]["train"] == ["args"]
 
 
-# Engines behind actors are reached by the address that the actor tells
+# Engines behind actors are reached at the address that the actor gives
 
 
 URL = "http://10.0.0.1:8000"
 
 
 class Server:
-    """Tells its address: slime's as text, SkyRL's as part of its answer."""
+    """Gives its address: as text like slime's, or in an answer like SkyRL's."""
 
     def get_url(self):
         return URL
@@ -91,7 +91,7 @@ class Server:
 
 @pytest.fixture(name="member")
 def _member(monkeypatch):
-    """Return a function: a member of the class, with these plugins where it runs."""
+    """Return a function that makes a member of a class, with plugins where it runs."""
     core = SimpleNamespace(
         current_actor_is_asyncio=lambda: True, current_actor_max_concurrency=lambda: 1
     )
@@ -108,7 +108,7 @@ def _member(monkeypatch):
 
 @cases("name, engine", ("VLLMServerActor", "vllm"), ("SGLangEngine", "sglang"))
 def test_a_server_is_recorded_at_its_address(member, name, engine):
-    """With its engine's plugin, without which vLLM's is left out; or as part of an answer."""
+    """A server is recorded at its address; vLLM's needs its plugin, which is named if missing."""
     one, bare = member(name, "vllm"), member(name)
 
     assert (one.role, one.engine, one.problem) == ("rollout", engine, "")
@@ -117,8 +117,8 @@ def test_a_server_is_recorded_at_its_address(member, name, engine):
 
 
 @pytest.mark.parametrize("has_pip", [True, False])
-def test_what_installs_rlprof_is_named_where_it_is_missing(member, has_pip):
-    """An environment that uv made, as those of NeMo-RL's workers, has no pip."""
+def test_a_worker_without_rlprof_is_an_error_with_its_installer(member, has_pip):
+    """A worker without rlprof is an error with a pip command, or a uv one without pip."""
     one = member("FSDPPolicyWorkerBase")
     one = attrs.evolve(one, look=attrs.evolve(one.look, has_pip=has_pip))
 
@@ -138,7 +138,7 @@ CONFIG = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def test_scopes_of_the_loop_become_steps_and_phases(tmp_path, monkeypatch):
-    """With AReaL's numbers and names; other scopes and AReaL's own tracer are as before."""
+    """AReaL's training scopes become steps and phases with its numbers; other scopes do not."""
     heard = []
 
     @contextlib.contextmanager
@@ -173,12 +173,12 @@ def test_scopes_of_the_loop_become_steps_and_phases(tmp_path, monkeypatch):
     assert len(RECIPE.strip().splitlines()) <= 10
 
 
-# What TRL's callback says before there is a trainer
+# Errors of TRL's callback before there is a trainer
 
 
 @pytest.mark.parametrize("config", ["nowhere.yaml", {"tool": "torhc", "roles": {"actor": {}}}])
 def test_a_fault_of_the_config_is_raised_before_a_model_is_loaded(config, tmp_path, monkeypatch):
-    """Whoever makes the callback hears it, also by RLPROF_CONFIG; without a config it is off."""
+    """TRL's callback raises a config's faults when it is made; without a config it is off."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError):
         RlprofCallback(config)

@@ -1,4 +1,4 @@
-"""Kineto's raw trace, as the torch tool repairs it: a strict trace, or why there is none."""
+"""Repair of Kineto's raw traces by the torch tool: a strict trace, or a refusal."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ _REFUSALS = ("is empty; ", "is no JSON; ", "has no traceEvents; ", "is cut short
 
 
 def seeds() -> tuple[bytes, ...]:
-    """Traces in the layouts of Kineto's three generations, by the book and with its faults."""
+    """Return traces in Kineto's three layouts, valid ones and with its known faults."""
     plain = {"schemaVersion": 1, "baseTimeNanoseconds": BASE, "displayTimeUnit": "ms",
              "traceEvents": [_event(n) for n in range(4)], "traceName": "x"}  # fmt: skip
     broken = '"Concrete Inputs": ["a "b" c", NaN]'
@@ -35,7 +35,7 @@ def seeds() -> tuple[bytes, ...]:
 
 
 def check(data: bytes, folder: Path) -> None:
-    """Repair it, and read what comes out as the strictest reader would."""
+    """Repair *data*, and read the result as strictly as JSON allows."""
     raw, out = folder / "raw.json", folder / "out.json.gz"
     raw.write_bytes(data)
     out.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Any bytes are read or refused (`RLPROF_FUZZ=100000`: so many); what was found stays repaired."""
+"""Any bytes are read or refused (`RLPROF_FUZZ` sets how many); earlier finds stay fixed."""
 
 import os
 from pathlib import Path
@@ -44,12 +44,12 @@ def _folder(tmp_path, caplog):
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(data=st.data())
-def test_whatever_is_fed_what_must_hold_holds(folder, data):
-    """The parser reads any bytes, or refuses them in words of ours, within 20 s."""
+def test_any_bytes_are_repaired_or_refused(folder, data):
+    """The parser repairs any bytes, or refuses them with a plain message, within 20 s."""
     assert kineto.check(data.draw(changed()), folder) is None
 
 
 @pytest.mark.parametrize("file", FOUND, ids=lambda file: file.name)
-def test_what_was_found_stays_repaired(file, folder):
-    """An input that once broke something breaks nothing any more."""
+def test_earlier_finds_stay_fixed(file, folder):
+    """An input that once broke the parser is repaired or refused."""
     assert kineto.check(file.read_bytes(), folder) is None

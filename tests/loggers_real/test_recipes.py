@@ -1,4 +1,4 @@
-"""The recipes of docs/loggers.md, in a real loop, with the real loggers, read back from disk."""
+"""The recipes of docs/loggers.md in a real loop with the real loggers, read from disk."""
 
 import json
 import os
@@ -34,7 +34,7 @@ with rlprof.open("always", role="actor") as prof:
 
 @pytest.fixture(name="calls")
 def _calls(monkeypatch):
-    """Take all requests in place of a proxy; return who was asked for."""
+    """Stand in for every HTTP proxy; yield the list of request lines."""
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -58,7 +58,7 @@ def _calls(monkeypatch):
 
 @pytest.fixture(name="logged")
 def _logged(tmp_path, calls):
-    """Return a function that runs a loop with a recipe, and returns the steps of its run."""
+    """Return a function that runs a loop with a recipe and returns seconds by step."""
 
     def run(heading, before, after=""):
         (recipe,) = blocks(section(PAGE, heading), "python")
@@ -83,7 +83,7 @@ def _logged(tmp_path, calls):
 
 
 def test_wandb_has_each_step(logged, tmp_path):
-    """Offline, the run's file has the figures beside the loop's own metrics; nobody is called."""
+    """The offline W&B file has figures and metrics of each step, and no request is sent."""
     steps = logged("Weights & Biases", 'import wandb; run = wandb.init(mode="offline")',
                    "run.finish()")  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_wandb_has_each_step(logged, tmp_path):
 
 
 def test_mlflow_has_each_step(logged, tmp_path, monkeypatch):
-    """The file store has a value for each step, under names it takes."""
+    """MLflow's file store has a value per step, under valid names."""
     steps = logged("MLflow", "import mlflow")
 
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -111,7 +111,7 @@ def test_mlflow_has_each_step(logged, tmp_path, monkeypatch):
 
 
 def test_tensorboard_has_each_step(logged, tmp_path):
-    """The event file has a scalar for each figure and step."""
+    """TensorBoard's event file has a scalar per step."""
     steps = logged(
         "TensorBoard",
         "from torch.utils.tensorboard import SummaryWriter; writer = SummaryWriter('events')",
@@ -127,7 +127,7 @@ def test_tensorboard_has_each_step(logged, tmp_path):
 
 
 def test_a_request_would_be_seen(calls):
-    """The proxy that the loops above run behind hears of whoever asks for a page."""
+    """The proxy of these tests sees an HTTP request."""
     with pytest.raises(OSError):
         urllib.request.urlopen("http://example.invalid/", timeout=10)
 
@@ -146,7 +146,7 @@ def history(data):
         _, length, kind = struct.unpack_from("<IHB", data, at)
         whole += data[at + 7 : at + 7 + length]
         at += 7 + length
-        if kind in (1, 4):  # whole, or the last piece
+        if kind in (1, 4):  # a whole record, or its last piece
             record, whole = Record.FromString(whole), b""
             if record.WhichOneof("record_type") == "history":
                 items = record.history.item

@@ -1,4 +1,4 @@
-"""GRPO by the real TRL with its colocated vLLM on a CPU: `grpo.py FOLDER`; the run is in FOLDER."""
+"""GRPO in the real TRL with its colocated vLLM on a CPU: `grpo.py FOLDER` writes the run there."""
 
 import os
 import sys

@@ -20,7 +20,7 @@ ROLES = {"actor": {"phases": ["forward", "backward", "optimizer"]}}
 
 
 class Net(torch.nn.Module):
-    """The least that Trainer trains; raises in a step if it is told to."""
+    """The smallest model for Trainer; raises in call *raises_in*."""
 
     def __init__(self, raises_in=0):
         super().__init__()
@@ -37,7 +37,7 @@ class Net(torch.nn.Module):
 
 @pytest.fixture(name="trained")
 def _trained(tmp_path):
-    """Return a function that trains with a callback and returns the weights."""
+    """Return a function that trains with callbacks and returns the weights."""
 
     def train(*callbacks, **wrong):
         args = TrainingArguments(
@@ -61,8 +61,8 @@ def _callback(tmp_path):
     return RlprofCallback(config)
 
 
-def test_a_trainer_is_recorded_and_trains_as_without(trained, callback):
-    """The step is the one that the trainer logs; its weights are bit-equal."""
+def test_a_recorded_trainer_has_the_same_weights(trained, callback):
+    """A step of Trainer is recorded whole, and the weights are bit-equal to those without."""
     weights = trained(callback)
 
     found = rlprof.read(callback.prof.run_dir).captures
@@ -77,7 +77,7 @@ def test_a_trainer_is_recorded_and_trains_as_without(trained, callback):
 
 
 def test_a_session_ends_with_a_trainer_that_raises(trained, callback):
-    """What it raises passes; the run is over, and what was recorded is whole."""
+    """A trainer's error passes through and ends the session; all captures are whole."""
     with pytest.raises(ValueError, match="no"):
         trained(callback, raises_in=4)
 
@@ -87,7 +87,7 @@ def test_a_session_ends_with_a_trainer_that_raises(trained, callback):
 
 
 def test_grpo_is_recorded_with_its_colocated_engine(tmp_path):
-    """TRL's phases, and vLLM inside the trainer's process, in the same run."""
+    """TRL's phases and the vLLM inside the trainer's process are recorded in one run."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, ROOT / "tests/trl_real/grpo.py", tmp_path],
