@@ -1,4 +1,4 @@
-"""Ordinary actors, as a trainer has them; nothing of rlprof is in them."""
+"""Ordinary actors like those of a trainer; they contain no rlprof code."""
 
 import asyncio
 import os
@@ -8,7 +8,7 @@ import time
 
 
 class Trainer:
-    """Sums seeded numbers; what comes out is the same with rlprof and without."""
+    """Sums seeded numbers; the result is the same with and without rlprof."""
 
     def __init__(self, rank=0):
         self.total = rank
@@ -38,7 +38,7 @@ class AsyncTrainer(Trainer):
         return self.total
 
 
-# A live run of a framework that knows nothing of rlprof: verl's classes by name and shape
+# A live run of a framework without rlprof: classes with the names and methods of verl's
 
 
 class WorkerDict:
@@ -59,7 +59,7 @@ class WorkerDict:
 
 
 class vLLMHttpServer:
-    """A rollout server that keeps its engine, and the version of its weights."""
+    """A rollout server that keeps its engine and the version of its weights."""
 
     def __init__(self):
         from mini_engine import Engine
@@ -97,7 +97,7 @@ class Run:
         self._ray.get([server.set_global_steps.remote(self.step) for server in self.servers])
 
     def is_as_bare(self):
-        """Whether the workers have come to what they come to if nothing touches them."""
+        """Whether the workers' totals equal those of an unprofiled run."""
         with self._between:
             totals = list(range(len(self.workers)))
             for step in range(1, self.step + 1):

@@ -8,7 +8,7 @@ from rlprof_mini import Mini
 
 
 class Awaiting(Mini):
-    """Awaits what the engine does."""
+    """Awaits the coroutines of the engine."""
 
     @hookimpl
     def configure(self, place):
@@ -27,7 +27,7 @@ class Awaiting(Mini):
 
 
 class Driving(Mini):
-    """Has the run's tools record inside the engine: here it only asks for one."""
+    """Has the run's tools record inside the engine; here it only requires that a tool is named."""
 
     drives = True
 
@@ -43,7 +43,7 @@ class Driving(Mini):
 
 
 class Bound:
-    """Like torch next to a GPU: it must be stopped on the thread on which it was started."""
+    """Like torch with a GPU: it must be stopped on the thread that started it."""
 
     runs_on = "thread"
 

@@ -24,18 +24,18 @@ LENT = {
     "driving": ("engines", "tests.ray_fleet.awaiting:Driving", "third_party_engine"),
     "bound": ("tools", "tests.ray_fleet.awaiting:Bound", "third_party_tool"),
 }
-"""The examples, as if pip had installed them: what they offer, and where they lie."""
+"""The examples as installed distributions: entry point group, target and folder."""
 KEPT = (Trainer, AsyncTrainer)
-"""Classes whose actors serve one test after another; nothing but a session is left in them."""
+"""Classes whose actors are reused by later tests; only a session may remain in them."""
 IDLE = defaultdict(list)
-"""Actors that earlier tests have let go, by class and threads: a new one takes seconds."""
+"""Idle actors of earlier tests, by class and threads; a new actor takes seconds to start."""
 ACTOR = {"ranks": "all", "phases": ["update"]}
 ROLES = {"actor": ACTOR, "rollout": {"ranks": "all", "engine": "mini", "phases": ["rollout"]}}
 CONFIG = {
     "tool": "stacks",
     "steps": [2, 3],
     "roles": {"actor": ACTOR},
-    "limits": {"start_timeout_s": 60},  # CI's machine is busy with another lane
+    "limits": {"start_timeout_s": 60},  # CI's machine also runs another lane
 }
 
 
@@ -51,7 +51,7 @@ def _lent(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _with_examples(lent, monkeypatch):
-    """Let this process find them, for the time of a test."""
+    """Make the examples importable in this process for one test."""
     for folder in lent:
         monkeypatch.syspath_prepend(folder)
 
@@ -61,12 +61,12 @@ def _ray(lent):
     """Start Ray; workers import what this process can import."""
     os.environ["RAY_AUTH_MODE"] = "disabled"
     os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")
-    os.environ[TOLD] = "100"  # closing a fleet waits for so long
+    os.environ[TOLD] = "100"  # closing a fleet waits at least this long
     import ray
 
     path = os.pathsep.join([*lent, *filter(None, sys.path), str(ROOT)])
     ray.init(
-        address="local",  # else a cluster that somebody else tests with
+        address="local",  # else Ray may join the cluster of another user
         num_cpus=8, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20,
         logging_level="error", runtime_env={"env_vars": {"PYTHONPATH": path}},
     )  # fmt: skip
@@ -78,7 +78,7 @@ def _ray(lent):
 
 @pytest.fixture(name="config")
 def _config(config):
-    """Return a function that makes a config; its runs and raw data are the test's own."""
+    """Return a function that makes a config with run and scratch folders of the test's own."""
     return lambda **changes: config(**CONFIG | changes)
 
 
@@ -118,7 +118,7 @@ def _follows(actor):
 
 @pytest.fixture(name="actors")
 def _actors(spawn):
-    """Spawn trainers of two ranks."""
+    """Spawn two trainers, ranks 0 and 1."""
     return [spawn(Trainer, rank) for rank in (0, 1)]
 
 
@@ -133,7 +133,7 @@ def attached(config, **members):
 
 
 def train(ray, fleet, actors, steps, servers=None):
-    """Let *servers* generate in `rollout`, *actors* train in `update`; return what came of each."""
+    """Let *servers* generate in `rollout` and *actors* train in `update`; return the results."""
     out = []
     for step in fleet.steps(steps):
         if servers is not None:
@@ -147,10 +147,10 @@ def train(ray, fleet, actors, steps, servers=None):
 
 @pytest.fixture(name="trained")
 def _trained(ray):
-    """Return a function that trains with a fleet to its end; it returns the fleet and the sums."""
+    """Return a function that trains to the end with a fleet and returns the fleet and the sums."""
 
     def trained(config, actors, steps=(1, 2), servers=None, **more):
-        actor = {} if actors is None else {"actor": iter(actors)}  # as good as a list
+        actor = {} if actors is None else {"actor": iter(actors)}  # any iterable will do
         with attached(config, **actor, **more) as fleet:
             return fleet, train(ray, fleet, actors, steps, servers)
 
@@ -158,7 +158,7 @@ def _trained(ray):
 
 
 def own_spans(fleet):
-    """Return the spans that programs wrote: none of Ray's record, none of the garbage collector."""
+    """Return the spans of programs, without those of Ray's record and of the garbage collector."""
     spans = rlprof.read(fleet.run_dir).spans()
     return [span for span in spans if span.attributes.get("source") != "ray" and span.name != "gc"]
 

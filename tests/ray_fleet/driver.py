@@ -1,4 +1,4 @@
-"""A driver that ends in some way, or meets another: run by tests, as a process of its own."""
+"""A driver process that tests run: it ends in a given way, or meets another driver."""
 
 import json
 import os
@@ -24,7 +24,7 @@ NAMESPACE = "faults"
 
 
 def connect(address) -> None:
-    """Connect to Ray there; workers import what this process can import."""
+    """Connect to Ray at *address*; workers import what this process can import."""
     path = os.pathsep.join(filter(None, sys.path))
     ray.init(
         address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="error",
@@ -33,12 +33,12 @@ def connect(address) -> None:
 
 
 def say(**what) -> None:
-    """Tell the test; at once, for the end may be sudden."""
+    """Print a line for the test and flush it, since the process may end abruptly."""
     print("OUT", json.dumps(what), flush=True)
 
 
 def end(how: str) -> None:
-    """Bring this driver to its end."""
+    """End this driver in the given way."""
     if how == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "exits":
@@ -47,7 +47,7 @@ def end(how: str) -> None:
         raise RuntimeError("a step has failed")
     if how == "shuts Ray down":
         ray.shutdown()
-    if how == "shuts Ray down by another name":  # nothing of ours is called before
+    if how == "shuts Ray down by another name":  # rlprof gets no call before it
         shutdown()
 
 
@@ -68,14 +68,14 @@ def written(config, event) -> int:
 
 
 def lose_a_node(config) -> None:
-    """Train three steps on a cluster of three raylets; a node goes in step 2."""
+    """Train three steps on a cluster of three raylets; one node is removed in step 2."""
     from ray.cluster_utils import Cluster
 
     memory = {"object_store_memory": 80 << 20}
     cluster = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False, **memory}
     )
-    connect(cluster.address)  # before the others are there: the driver's own raylet must stay
+    connect(cluster.address)  # first, so that the driver's own raylet is not removed
     nodes = [cluster.add_node(num_cpus=4, resources={f"node{n}": 8}, **memory) for n in (0, 1)]
     trained = [
         ray.remote(num_cpus=0, resources={f"node{rank % 2}": 1})(Trainer).remote(rank)
@@ -86,7 +86,7 @@ def lose_a_node(config) -> None:
         fleet.attach(actor=trained)
         for step in fleet.steps((1, 2, 3)):
             with fleet.phase("update"):
-                if step == 2:  # its window is open everywhere before a node goes
+                if step == 2:  # its window is open everywhere before a node is removed
                     ray.get([actor.pid.remote() for actor in trained])
                 refs = [actor.update.remote(step, 0.1) for actor in trained]
                 if step == 2:
@@ -101,7 +101,7 @@ def lose_a_node(config) -> None:
 
 
 def main() -> None:
-    """Train three steps as the test wants it, and end."""
+    """Train three steps as the spec says, and end."""
     spec = json.loads(sys.argv[1])
     if "loses a node" in spec:
         lose_a_node(spec["loses a node"])

@@ -1,4 +1,4 @@
-"""Drivers as processes of their own, beside the test's Ray or with one of their own."""
+"""Drivers in processes of their own, on the test's Ray or on one of their own."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from tests.waiting import python
 
 
 def environment():
-    """Return the variables with which a process imports what this one can."""
+    """Return the environment with which a process can import what this process can."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
 
 
 def said_by(spec):
-    """Run a driver to its end; return how it ended, and all that it has said."""
+    """Run a driver to its end; return the finished process and the lines that it printed."""
     done = python("-m", "tests.ray_fleet.driver", json.dumps(spec), env=environment())
     said = [json.loads(line[4:]) for line in done.stdout.splitlines() if line.startswith("OUT ")]
     assert said, done.stderr[-3000:]
@@ -24,7 +24,7 @@ def said_by(spec):
 
 
 def drive(config, *, address, end="", where="", closes=True, detached=False, find=()):
-    """Run a driver to its end; its actors are detached, or another's, whose names are *find*."""
+    """Run a driver to its end, on actors of its own or on another driver's, named in *find*."""
     names = list(find) or [f"actor-{uuid.uuid4().hex}" for _ in range(2)]
     spec = {
         "config": config, "address": address, "end": end, "where": where, "with": closes,

@@ -1,4 +1,4 @@
-"""What tests of faults share: actors and engines that go wrong, a bare run, what a run says."""
+"""Shared by the fault tests: faulty actors and engines, a bare run, the states of a run."""
 
 import os
 import signal
@@ -11,11 +11,11 @@ LIMITS = {
     "configure_timeout_s": 20, "start_timeout_s": 2, "stop_timeout_s": 3, "export_timeout_s": 60
 }  # fmt: skip
 SLACK_S = 4
-"""What this machine may take for the rest of a step, busy as it may be."""
+"""How long the rest of a step may take on a busy machine."""
 
 
 class Engine:
-    """An engine in the process of its actor; it goes wrong in the way it is told."""
+    """An engine in the process of its actor; it fails as *fault* says."""
 
     def __init__(self, fault):
         self.fault = fault
@@ -63,7 +63,7 @@ class Server:
 
 
 def answers(ray, actor):
-    """Whether an actor answers: False if Ray calls it gone, None if nothing comes in 5 s."""
+    """Whether an actor answers: False if Ray reports it dead, None if no answer comes in 5 s."""
     try:
         return bool(ray.get(actor.pid.remote(), timeout=5))
     except ray.exceptions.RayActorError:
@@ -73,13 +73,13 @@ def answers(ray, actor):
 
 
 def bare(ranks, steps):
-    """Train without Ray and without rlprof; return what comes out of each step."""
+    """Train without Ray and without rlprof; return the results of each step."""
     actors = [Trainer(rank) for rank in ranks]
     return [[actor.update(step, 0) for actor in actors] for step in steps]
 
 
 def told(path):
-    """Say what became of each capture, with its notes in one text."""
+    """Return the state of each capture, with its notes in one text."""
     return {
         f"{one.window.id} {one.target}": f"{one.state}: {' '.join(one.notes)}"
         for one in rlprof.read(path).captures
@@ -87,5 +87,5 @@ def told(path):
 
 
 def states(path):
-    """Say what became of each capture."""
+    """Return the state of each capture."""
     return {name: words.partition(":")[0] for name, words in told(path).items()}

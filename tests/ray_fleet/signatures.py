@@ -21,11 +21,11 @@ CORE = (
     "current_actor_is_asyncio", "deserialize_and_register_actor_handle", "get_actor_table",
     "get_event_loop", "get_task_events", "PythonFunctionDescriptor",
 )  # fmt: skip
-"""What is called in the compiled module."""
+"""Names that rlprof-ray calls in the compiled module."""
 
 
 def described(sources: Mapping[str, str]) -> Json:
-    """Say what a release has of it."""
+    """Describe which of these names a release has."""
     homes = {"actor": "ray/actor.py", "state": "ray/_private/state.py",
              "manager": "ray/_private/function_manager.py",
              "worker": "ray/_private/worker.py"}  # fmt: skip

@@ -1,4 +1,4 @@
-"""`rlprof attach`: a live run that was not started with rlprof, on real Ray."""
+"""`rlprof attach` on live runs that were started without rlprof, on real Ray."""
 
 import importlib.util
 import logging
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def _log(monkeypatch):
-    """Leave the log as it is: the command lets it say errors alone."""
+    """Keep the log level: the command would set it to errors only."""
     monkeypatch.setattr(logging.getLogger("rlprof"), "setLevel", lambda _: None)
 
 
@@ -62,7 +62,7 @@ def shell(ray, tmp_path, *more, tool="stacks"):
 
 
 class Learner(Trainer):
-    """An actor of a class that no other test has."""
+    """An actor of a class that no other test uses."""
 
 
 def followed(actor):
@@ -71,8 +71,8 @@ def followed(actor):
     return list(_inside._followers)
 
 
-def test_a_run_that_nobody_prepared_is_recorded_and_let_go(ray, run, tmp_path):
-    """Workers and server record the same steps; limits are of the config, or of the command."""
+def test_a_run_without_rlprof_is_recorded_and_released(ray, run, tmp_path):
+    """`attach` records workers and server in the same steps; the config may change its limits."""
     config = tmp_path / "profile.yaml"
     config.write_text("tool: stacks\nroles: {actor: {}}\nlimits: {stop_timeout_s: 77}\n")
     more = ("--steps", "2", "--config", str(config))
@@ -117,7 +117,7 @@ sys.stdin.read()
 
 
 def test_the_token_of_a_cluster_is_sent(tmp_path):
-    """Since 2.60, Ray asks for the token that it left for this user."""
+    """`attach` sends the token that Ray 2.60 and newer keep in the user's home folder."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     env |= {"HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with subprocess.Popen(
@@ -134,7 +134,7 @@ def test_the_token_of_a_cluster_is_sent(tmp_path):
 
 
 def test_without_a_token_ray_keeps_its_mode(tmp_path, monkeypatch):
-    """In the mode `token` it would refuse to start without one."""
+    """Without a token RAY_AUTH_MODE stays unset; in the mode `token` Ray would not start."""
     monkeypatch.setattr(os, "environ", {"RAY_AUTH_TOKEN_PATH": str(tmp_path / "none")})
 
     _send_token()
@@ -143,7 +143,7 @@ def test_without_a_token_ray_keeps_its_mode(tmp_path, monkeypatch):
 
 
 def test_several_clusters_or_another_release_are_named(ray, monkeypatch):
-    """Ray would take any cluster of the host, and another release of Ray answers none."""
+    """`attach` refuses a host with two clusters, or a cluster of another Ray, with the remedy."""
     monkeypatch.setattr("ray._private.services.find_gcs_addresses", lambda: {"b:2", "a:1"})
     utils = ray._private.utils
     with pytest.raises(rlprof.RlprofError, match="name one: --address a:1 or b:2"):
@@ -160,7 +160,7 @@ def test_several_clusters_or_another_release_are_named(ray, monkeypatch):
 
 
 def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
-    """The calls of some steps are enough for `rlprof why`, and no window opens in any actor."""
+    """With `--tool none` no window opens, and the recorded calls are enough for `rlprof why`."""
     asked = shell(ray, tmp_path, "--steps", "4", tool="none")
     out, err = asked.communicate(timeout=120)
 
@@ -177,7 +177,7 @@ def test_steps_are_watched_without_a_tool(ray, run, tmp_path):
 
 
 def test_steps_that_end_between_two_looks_keep_their_numbers(monkeypatch):
-    """Ray reports calls once a second: a shorter step has no window, and is named, not lost."""
+    """A step that ends between two reports of Ray has no window, and the command reports it."""
     reports = iter([["fit"], ["send"], ["fit", "send", "fit", "send"], ["send"]])
 
     class Reported:
@@ -195,8 +195,8 @@ def test_steps_that_end_between_two_looks_keep_their_numbers(monkeypatch):
     assert "1 to 2" in said[0]
 
 
-def test_exports_are_waited_for_before_the_actors_are_let_go(monkeypatch):
-    """A session that is closed earlier delays training."""
+def test_attach_waits_for_exports_before_it_releases_the_actors(monkeypatch):
+    """`attach` waits, with one message, until no capture is exporting."""
     states, said = iter(["exporting", "whole"]), []
     read = lambda _: SimpleNamespace(captures=[SimpleNamespace(state=next(states))])  # noqa: E731
     monkeypatch.setattr(rlprof, "read", read)
@@ -208,13 +208,13 @@ def test_exports_are_waited_for_before_the_actors_are_let_go(monkeypatch):
 
 # failures.md: driver-ended
 def test_a_role_that_is_too_small_for_the_ranks_is_not_recorded():
-    """`--rank 1` names a rank of the actors, and none of the single ref."""
+    """`--rank 1` selects rank 1 of the actors and leaves out the role with one member."""
     found = [SimpleNamespace(role=one, kind=Kind("", "", one)) for one in ("actor", "actor", "ref")]
     assert config_of(found, {"tool": ["torch"]}, [1], 9)["roles"] == {"actor": {"ranks": [1]}}
 
 
 def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
-    """The actors close their windows by themselves, and are free for the next."""
+    """If the shell is killed, actors close their windows themselves and training continues."""
     asked = shell(ray, tmp_path, "--steps", "100")
     assert re.fullmatch(r"rlprof: the cluster at \S+:\d+\n", next(asked.stderr))
     assert any("recording" in line for line in asked.stderr)
@@ -234,7 +234,7 @@ def test_training_goes_on_when_the_shell_is_killed(ray, run, tmp_path):
 def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     ray, spawn, tmp_path, monkeypatch, capsys
 ):
-    """They need no name; a step is between the ends of a method; others are left out."""
+    """`--actors` selects live actors by class, and `--ends-step` the method that ends a step."""
     monkeypatch.chdir(tmp_path)
     actors = [spawn(Learner, rank) for rank in (0, 1)]
     ray.get([actor.__ray_ready__.remote() for actor in actors])
@@ -253,10 +253,8 @@ def test_other_actors_are_given_by_class_and_followed_by_their_calls(
     assert ("yours" in out, "Trainer" in out) == (True, False)
 
 
-def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_there(
-    ray, spawn, capsys
-):
-    """Else the command would call the run unknown, or wait until --timeout."""
+def test_a_wrong_actor_method_tool_or_rank_is_refused_with_a_hint(ray, spawn, capsys):
+    """A wrong actor, method, tool or rank, or an invalid pattern, is an error with a hint."""
     ray.get(spawn(Learner).__ray_ready__.remote())
 
     wrong = ("Learnr update torch", "^Learner$ updat torch", "Learn update toch",
@@ -278,7 +276,7 @@ def test_a_word_that_fits_no_actor_or_method_is_refused_with_those_that_are_ther
 
 
 def unseen(actor):
-    """Make a process what it is where rlprof was installed, in place, after it began."""
+    """Put the process in the state of one that began before rlprof was installed in place."""
     sys.path[:] = [one for one in sys.path if not Path(one, "rlprof_ray").is_dir()]
     for name in [one for one in sys.modules if one.startswith("rlprof")]:
         del sys.modules[name]
@@ -286,7 +284,7 @@ def unseen(actor):
 
 
 def test_an_actor_sees_what_was_installed_in_place_after_it_began(ray, spawn):
-    """Files of `.pth` are read at the start of Python, and uv installs a checkout by them."""
+    """An actor that began before an editable install of rlprof can still import its plugins."""
     actor = spawn(type("Learner", (Learner,), {}), 0)
     assert ray.get(aside(actor, unseen))
 
@@ -297,14 +295,14 @@ def test_an_actor_sees_what_was_installed_in_place_after_it_began(ray, spawn):
 
 
 class MegatronTrainRayActor(Trainer):
-    """A trainer of slime, by the name of its class."""
+    """A stand-in for slime's trainer, with the name of its class."""
 
     def train(self, step):
         return self.update(step, 0.2)
 
 
 class RolloutManager:
-    """What slime's driver asks for rollouts."""
+    """A stand-in for the manager that slime's driver asks for rollouts."""
 
     def generate(self):
         time.sleep(0.3)
@@ -313,7 +311,7 @@ class RolloutManager:
 def test_a_manager_of_rollouts_is_watched_but_not_recorded(
     ray, spawn, tmp_path, monkeypatch, capsys
 ):
-    """Its calls are most of a step, and it waits in them: with a tool it is left alone."""
+    """Without a tool, slime's rollout manager is watched; with a tool, only trainers record."""
     slime = [one for one in command.KINDS if one.framework == "slime"]
     monkeypatch.setattr(command, "KINDS", slime)  # other tests' actors are live, too
     assert main(["attach", "--yes"]) == 1
@@ -342,7 +340,7 @@ def test_a_manager_of_rollouts_is_watched_but_not_recorded(
 
 
 def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
-    """The end of its step never comes; the command names the run with the steps so far."""
+    """If the run dies, the command fails and names the run folder with the steps so far."""
     actor = spawn(Learner)
     ray.get(actor.__ray_ready__.remote())
     asked = shell(ray, tmp_path, "--actors", "^Learner$", "--ends-step", "update")
@@ -361,7 +359,7 @@ def test_a_run_that_has_died_ends_the_command(ray, spawn, tmp_path):
 
 # failures.md: fleets-meet
 def test_actors_of_another_fleet_are_left_to_it(spawn, config, capsys):
-    """The error names the run, which can be asked instead; there is none in another job."""
+    """`attach` refuses actors of another fleet and names its run; another job has no actors."""
     actor, argv = spawn(Learner), ["attach", "--actors", "^Learner$", "--tool", "stacks", "--yes"]
 
     with attached(config(), actor=[actor]) as fleet:

@@ -1,4 +1,4 @@
-"""What members write on the disks of their own nodes comes home, or is left and listed."""
+"""Files that members write to their nodes are collected, or are left there and listed."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ MANIFEST = "manifest/actor-0-far-1.jsonl"
 HEADER = '{"run_id": "a-run", "owner": {"attempt": 1, "opened_ns": 1}}'
 HOST = socket.gethostname()
 LARGE = 3 * PIECE * PIECES + 12_345
-"""More than one answer holds, and no whole number of pieces."""
+"""More bytes than one answer holds, and not a multiple of a piece."""
 
 
 def files(folder):
@@ -39,8 +39,8 @@ def files(folder):
     return {str(file.relative_to(folder)): file.lstat().st_size for file in found}
 
 
-def test_what_members_wrote_on_their_node_comes_home(actors, config, trained, tmp_path):
-    """The run is as if all had written to one folder; on the node nothing is left."""
+def test_files_on_a_node_are_collected_when_the_fleet_closes(actors, config, trained, tmp_path):
+    """After the close, the run folder has every file with its checksum, and the node has none."""
     nodes = tmp_path / "nodes"
 
     fleet, _ = trained(config(steps=[2], fleet={"node_dir": str(nodes)}), actors)
@@ -57,7 +57,7 @@ def test_what_members_wrote_on_their_node_comes_home(actors, config, trained, tm
 
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_a_run_folder_without_the_drivers_manifest_is_one_of_this_node(ray, tmp_path, is_seen):
-    """The path of the run is then another folder on each node, and its files are collected."""
+    """A run folder without the driver's manifest is the node's own, and it is collected."""
     (tmp_path / "driver.jsonl").touch()
     seen = SimpleNamespace(manifest=str(tmp_path / ("driver.jsonl" if is_seen else "none.jsonl")))
 
@@ -66,8 +66,8 @@ def test_a_run_folder_without_the_drivers_manifest_is_one_of_this_node(ray, tmp_
     assert (place and place.folder) == (None if is_seen else str(tmp_path))
 
 
-def test_what_shall_not_be_collected_is_listed(spawn, config, trained, tmp_path, capsys):
-    """`rlprof ls` says where; `rlprof collect` brings it."""
+def test_with_collect_off_files_stay_and_are_listed(spawn, config, trained, tmp_path, capsys):
+    """With `collect: false` files stay: `rlprof ls` lists them, `rlprof collect` fetches them."""
     nodes = {"node_dir": str(tmp_path / "nodes"), "collect": False}
     fleet, _ = trained(config(steps=[2], fleet=nodes), [spawn(Trainer)])
     (left,) = rlprof.read(fleet.run_dir).left
@@ -87,8 +87,8 @@ def test_what_shall_not_be_collected_is_listed(spawn, config, trained, tmp_path,
 
 
 # failures.md: left-on-node
-def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_path):
-    """It has said where its members write; any machine of the cluster can bring it."""
+def test_files_of_a_killed_driver_are_collected_by_another_process(ray, config, tmp_path):
+    """After the driver is killed, `rlprof collect` in another process fetches whole captures."""
     address, nodes = ray.get_runtime_context().gcs_address, tmp_path / "nodes"
     given = config(steps=[2], fleet={"node_dir": str(nodes)})
     died = drive(given, address=address, end="killed", where="after")
@@ -106,8 +106,8 @@ def test_what_a_killed_driver_has_left_is_collected_by_another(ray, config, tmp_
     assert (found.left, files(nodes)) == ((), {})
 
 
-def test_without_a_cluster_the_command_says_what_to_do(config, tmp_path):
-    """Nothing hangs for long."""
+def test_collect_fails_if_no_cluster_answers(config, tmp_path):
+    """`rlprof collect` fails and names the address if no cluster answers there."""
     (tmp_path / "manifest").mkdir()
     (tmp_path / "run.json").write_text('{"run_id": "r", "owner": {"attempt": 1, "opened_ns": 1}}')
     place = {"node": "n", "host": "h", "folder": "/f"}
@@ -127,7 +127,7 @@ def _far(tmp_path):
     for path, size in ((TRACE, LARGE), (SPANS, 0), (MANIFEST, 100)):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(os.urandom(size))
-    os.utime(folder / MANIFEST, (1, 1))  # nobody writes to it any more
+    os.utime(folder / MANIFEST, (1, 1))  # no process writes to it any more
     (folder / "run.json").write_text(HEADER)
     return folder
 
@@ -141,7 +141,7 @@ def _home(tmp_path):
 
 @pytest.fixture(name="bring")
 def _bring(ray, home, far):
-    """Return a function that brings a folder of a node home; it returns what came of it."""
+    """Return a function that collects a node's folder and returns the outcome."""
     here = ray.get_runtime_context().get_node_id()
 
     def bring(folder=far, node=here, host=HOST):
@@ -156,8 +156,8 @@ def came(home):
     return {path: size for path, size in files(home).items() if not path.startswith("manifest/+")}
 
 
-def test_a_folder_comes_as_it_is(bring, home, far):
-    """All but `run.json`, byte by byte; there it is gone, but for a link."""
+def test_a_folder_is_collected_byte_by_byte(bring, home, far):
+    """All files but `run.json` arrive unchanged and leave the node; a link stays there."""
     before = (far / TRACE).read_bytes()
     there = files(far)
     (far / "step_000002" / "link").symlink_to("/etc/passwd")
@@ -177,8 +177,8 @@ def test_a_folder_comes_as_it_is(bring, home, far):
     (("run.json", HEADER.replace("a-run", "b-run")), "belongs to another run, b-run"),
     ((MANIFEST, b"".join(map(as_line, beginning())).decode()), "still writes"),
 )
-def test_a_folder_is_left_alone(bring, home, far, fault, error):
-    """Only what is of this run, and ended, is read or removed."""
+def test_a_foreign_or_live_folder_is_not_collected(bring, home, far, fault, error):
+    """A folder of another run, or of a member that still writes, is neither read nor changed."""
     (far / fault[0]).write_text(fault[1])
     there = files(far)
 
@@ -189,8 +189,8 @@ def test_a_folder_is_left_alone(bring, home, far, fault, error):
 
 
 # failures.md: left-on-node
-def test_a_node_that_is_gone_is_left(bring, home):
-    """It is said at once, and nobody can say how much it is."""
+def test_a_node_that_is_gone_is_reported(bring, home):
+    """The outcome for a dead node says that it is gone and leaves the number of files unknown."""
     outcome = bring(node="ff" * 28, host="nowhere")
 
     assert (outcome.error, outcome.left_files, came(home)) == ("the node is gone", None, {})
@@ -198,7 +198,7 @@ def test_a_node_that_is_gone_is_left(bring, home):
 
 # failures.md: left-on-node
 def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
-    """It stays at home as it is, and the one on the node where it is."""
+    """A file in the run folder is not overwritten by one of its name, which stays on the node."""
     (home / TRACE).parent.mkdir(parents=True)
     (home / TRACE).write_text("mine")
 
@@ -209,8 +209,8 @@ def test_another_file_of_that_name_is_not_overwritten(bring, home, far):
 
 
 # failures.md: foreign-files
-def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
-    """A path that leads to it on a node, too, is not another folder."""
+def test_the_run_folder_itself_is_not_collected(bring, home, far, tmp_path):
+    """A node's path that links to the run folder is recognized, and no file is moved."""
     copytree(far, home, dirs_exist_ok=True)
     (home / "manifest" / "driver-0.jsonl").write_bytes(b"".join(map(as_line, beginning())))
     before = files(home)
@@ -224,7 +224,7 @@ def test_the_run_folder_itself_is_left_alone(bring, home, far, tmp_path):
 
 # failures.md: left-on-node
 def test_a_capture_that_waits_for_a_salvage_keeps_its_folder(bring, home, far, monkeypatch):
-    """All comes, nothing is removed there; after the salvage, only what is new comes."""
+    """A node with a capture to salvage keeps its files; the next collect copies only new ones."""
     there = files(far)
     monkeypatch.setattr(_collect, "Agent", Waits)
 
@@ -248,7 +248,7 @@ class Waits(Agent):
 
 # failures.md: left-on-node
 def test_a_file_that_got_shorter_is_left(bring, home, far, monkeypatch):
-    """No part of it gets its name in the run folder."""
+    """A file that shrinks while it is read stays on the node and gets no name in the run folder."""
     monkeypatch.setattr(_collect, "Agent", Shortens)
 
     outcome = bring()
@@ -258,7 +258,7 @@ def test_a_file_that_got_shorter_is_left(bring, home, far, monkeypatch):
 
 
 class Shortens(Agent):
-    """The agent of a node on which nothing is left of a file that it listed."""
+    """The agent of a node where a listed file has become empty."""
 
     def read(self, path, offset):
         return [b""] * PIECES

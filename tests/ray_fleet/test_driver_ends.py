@@ -1,4 +1,4 @@
-"""Drivers that end in each way there is, that meet, and that do things twice: nothing is lost."""
+"""Drivers that end in every possible way, meet, or repeat a call: no capture is lost."""
 
 import signal
 import threading
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 STEPS = (1, 2, 3)
 WINDOWS = [f"{step}/update actor {rank}/2" for step in (2, 3) for rank in (0, 1)]
 CLOSED, OPEN = WINDOWS[:2], WINDOWS[2:]
-"""Of a driver that ends in step 3."""
+"""The windows that are closed and open when a driver ends in step 3."""
 
 
 def members(run):
@@ -33,7 +33,7 @@ def members(run):
 # failures.md: driver-ended
 @pytest.mark.parametrize(("tool", "late"), [("stacks", ""), ("bound", " closed late: ")])
 def test_a_killed_driver_leaves_no_session_open_in_detached_actors(ray, config, tool, late):
-    """They stop by themselves, on the thread that the tool needs, export, and train on."""
+    """Detached actors of a killed driver close and export their windows, and train on."""
     given = config(tool=tool, limits=LIMITS)
 
     done = drive(given, address=address(ray), end="killed", where="in", detached=True)
@@ -55,7 +55,7 @@ def test_a_killed_driver_leaves_no_session_open_in_detached_actors(ray, config, 
 
 # failures.md: ray-gone
 def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
-    """Where nothing of ours was called before; the driver's manifest says it, and how to go on."""
+    """If Ray is shut down first, the run names the salvage, which recovers the captures."""
     how = "shuts Ray down by another name"
 
     done = drive(config(limits=LIMITS), address="local", end=how, where="in")
@@ -77,7 +77,7 @@ def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
 # failures.md: driver-ended, ray-gone
 @cases("end, where, code", ("raises", "in", 1), ("exits", "in", 3), ("shuts Ray down", "after", 0))
 def test_a_driver_that_ends_otherwise_loses_nothing(ray, config, end, where, code):
-    """In a step, with `with` and without, or Ray first: all is whole, the code is the driver's."""
+    """A driver that raises, exits or shuts Ray down loses no capture and keeps its exit code."""
     place = {"address": address(ray), "where": where}
 
     done = drive(config(limits=LIMITS), end=end, closes=end != "exits", **place)
@@ -96,7 +96,7 @@ def address(ray):
 
 # failures.md: fleets-meet
 def test_fleets_of_a_driver_follow_one_another(ray, actors, config):
-    """A second at once is refused; after the first has let the actors go, each has its run."""
+    """A driver may open one fleet after another, each with its own run; two at once are refused."""
     runs, out = [], []
 
     for steps in ((1, 2), (3, 4)):
@@ -114,7 +114,7 @@ def test_fleets_of_a_driver_follow_one_another(ray, actors, config):
 
 # failures.md: fleets-meet
 def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
-    """Who comes second is told in whose run the actors are; the first loses nothing."""
+    """The windows of the second driver fail and name the run of the first, which loses none."""
     names = [f"shared-{uuid.uuid4().hex}" for _ in range(2)]
     make = ray.remote(num_cpus=0, lifetime="detached")(Trainer)
     actors = [make.options(name=name, namespace=NAMESPACE).remote(rank)
@@ -142,7 +142,7 @@ def test_two_drivers_on_the_same_actors_keep_apart(ray, spawn, config):
 
 # failures.md: reattached
 def test_an_actor_that_moves_up_has_its_new_rank(ray, actors, config):
-    """After rank 0 has gone, the actor that is rank 0 now is recorded as that."""
+    """An actor that is attached again as rank 0, after rank 0 has died, is recorded as rank 0."""
     with rlprof_ray.Fleet(config(steps=[1, 2], roles={"actor": {"phases": ["update"]}})) as fleet:
         fleet.attach(actor=actors)
         train(ray, fleet, actors, (1,))
@@ -155,13 +155,13 @@ def test_an_actor_that_moves_up_has_its_new_rank(ray, actors, config):
 
 
 # failures.md: interrupted
-def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, actors, config, monkeypatch):
-    """Ctrl-C in it passes; the next call waits for what is left, and nothing is lost."""
+def test_an_interrupted_close_continues_when_called_again(ray, actors, config, monkeypatch):
+    """Ctrl-C interrupts `close`; a second `close` waits for the rest, and all windows are whole."""
     fleet = rlprof_ray.Fleet(config(steps=[1]))
     fleet.attach(actor=actors)
     train(ray, fleet, actors, (1,))
     for actor in actors:
-        actor.update.remote(1, 3)  # it leaves after that
+        actor.update.remote(1, 3)  # each actor leaves its session after this
     timer = threading.Timer(0.7, signal.raise_signal, [signal.SIGINT])
     timer.start()
 
@@ -175,7 +175,7 @@ def test_a_close_that_was_cut_goes_on_when_it_is_called_again(ray, actors, confi
 
 # failures.md: reattached
 def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
-    """Members leave the phase that the driver has left, not the one they entered last."""
+    """Of two overlapping phases, members leave the one that the driver leaves first."""
     actor = spawn(Trainer)
 
     given = config(steps=[1], mode="continuous", roles={"actor": {"ranks": "all"}})
@@ -192,8 +192,8 @@ def test_phases_that_overlap_end_each_in_its_own_time(ray, spawn, config):
 
 
 # failures.md: reattached
-def test_a_step_that_had_begun_before_says_so(ray, spawn, config):
-    """Attached in the middle of a chosen step, its members are recorded from the next one on."""
+def test_a_step_that_began_before_the_attach_is_skipped(ray, spawn, config):
+    """A member that is attached within a chosen step skips that step, with the reason."""
     actor = spawn(Trainer)
 
     with rlprof_ray.Fleet(config(steps=[1, 2])) as fleet:

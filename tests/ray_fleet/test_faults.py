@@ -1,4 +1,4 @@
-"""Actors and replicas that go wrong in each way: training goes on as it would, all is named."""
+"""Faulty actors and replicas: training continues unchanged, and the run names each fault."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def nothing(step, path):
 
 
 def train(ray, given, actors, servers=(), *, live=2, before=nothing, inside=nothing):
-    """Train with a fleet, *live* of *actors* at work; call *before* each phase, and *inside* it."""
+    """Train with *live* of the actors; call *before* in each step and *inside* each update."""
     out, times = [], [time.monotonic()]
     with rlprof_ray.Fleet(given) as fleet:
         replicas = [Replica(one, via="actor:engine") for one in servers]
@@ -50,15 +50,15 @@ def train(ray, given, actors, servers=(), *, live=2, before=nothing, inside=noth
 
 # failures.md: actor-gone
 @pytest.mark.parametrize("when", ["before", "inside"])
-def test_an_actor_is_killed(ray, spawn, config, when):
-    """Before a start or in the window: its windows are failed or lost, by name and reason."""
+def test_windows_of_a_killed_actor_fail_or_are_lost(ray, spawn, config, when):
+    """Windows of an actor that is killed before or inside them fail or are lost, with a reason."""
     actors = [spawn(Trainer, rank) for rank in (0, 1, 2)]
 
     def kill(step, path):
         if step == 2:
             wait_until(lambda: when == "before" or "2/update actor 2/3" in told(path))
             actors[2].die.remote()
-            wait_until(lambda: answers(ray, actors[2]) is False)  # Ray's word comes later
+            wait_until(lambda: answers(ray, actors[2]) is False)  # Ray reports it later
 
     trained = train(ray, config(limits=LIMITS), actors, **{when: kill})
 
@@ -78,8 +78,8 @@ def test_an_actor_is_killed(ray, spawn, config, when):
 
 # failures.md: actor-busy
 @pytest.mark.parametrize("fault", ["hangs in start", "hangs in stop", "dies in stop"])
-def test_a_replica_goes_wrong(ray, spawn, actors, config, fault):
-    """No step waits beyond its deadlines, and the other replica has answered all the same."""
+def test_a_faulty_replica_delays_no_step_beyond_its_deadlines(ray, spawn, actors, config, fault):
+    """A replica that hangs or dies delays a step by its deadlines at most; the other records."""
     servers = [spawn(Server), spawn(Server, fault)]
 
     trained = train(ray, config(roles=ROLES, limits=LIMITS), actors, servers)
@@ -97,8 +97,8 @@ def test_a_replica_goes_wrong(ray, spawn, actors, config, fault):
 
 
 # failures.md: pending-calls
-def test_an_actor_that_takes_no_more_calls_costs_itself(ray, spawn, config):
-    """Ray refuses each question to it: its windows are failed with Ray's words, others whole."""
+def test_an_actor_with_a_full_queue_loses_only_its_own_windows(ray, spawn, config):
+    """If Ray rejects calls to an actor, its windows fail with Ray's error; others are whole."""
     full = spawn(Trainer, 1, max_pending_calls=1)
 
     def fill(step, _):
@@ -113,8 +113,8 @@ def test_an_actor_that_takes_no_more_calls_costs_itself(ray, spawn, config):
 
 
 # failures.md: actor-busy
-def test_an_actor_hangs(ray, actors, config):
-    """It is suspended before a window: waited for once at most, and by itself ended in the end."""
+def test_a_suspended_actor_delays_no_step_beyond_its_deadlines(ray, actors, config):
+    """A suspended actor delays a step by one deadline at most, and ends its session later."""
     pid = ray.get(actors[1].pid.remote())
 
     def suspend(step, _):
@@ -137,8 +137,8 @@ def test_an_actor_hangs(ray, actors, config):
 
 
 # failures.md: actor-hangs
-def test_an_actor_that_hangs_with_all_exported_is_left_alone(ray, actors, config, monkeypatch):
-    """Closing waits for it no longer than for work that ends soon, and says so."""
+def test_closing_hardly_waits_for_a_hung_actor_without_exports(ray, actors, config, monkeypatch):
+    """`close` waits only briefly for an actor that hangs after its exports, and reports it."""
     monkeypatch.setattr("rlprof_ray._crew._BUSY_S", 2.0)
     pid = ray.get(actors[1].pid.remote())
 
@@ -157,10 +157,10 @@ def test_an_actor_that_hangs_with_all_exported_is_left_alone(ray, actors, config
 
 
 # failures.md: actor-gone
-def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
-    """Attaching ends at its deadline, closing does not wait again, and its windows say why."""
+def test_an_actor_that_is_never_scheduled_delays_only_the_attach(ray, spawn, config):
+    """An unscheduled actor delays attaching by its deadline; its windows fail with the reason."""
     actors = [spawn(Trainer), spawn(Trainer, 1, resources={"nowhere": 1})]
-    patience_s = 4  # of whoever attaches; the other actor answers in it, busy as the machine may be
+    patience_s = 4  # for attaching; the other actor answers within it, even on a busy machine
     ray.get(actors[0].pid.remote())
 
     given = config(limits=LIMITS | {"configure_timeout_s": patience_s})
@@ -177,7 +177,7 @@ def test_an_actor_that_is_never_scheduled_holds_nobody(ray, spawn, config):
 
 
 class Awaited(Trainer):
-    """Is born, and born again, once a file is there."""
+    """An actor that starts, and restarts, once a file exists."""
 
     def __init__(self, rank, file):
         super().__init__(rank)
@@ -185,8 +185,8 @@ class Awaited(Trainer):
 
 
 # failures.md: actor-gone
-def test_an_actor_that_is_being_restarted_holds_nobody(ray, spawn, config, tmp_path):
-    """While it is unavailable its window fails; when it is back it is recorded, in a new pid."""
+def test_an_actor_that_is_being_restarted_delays_no_other(ray, spawn, config, tmp_path):
+    """The window of an actor fails while it restarts; afterwards its new process is recorded."""
     (file := tmp_path / "born").touch()
     actors = [spawn(Trainer), spawn(Awaited, 1, file, max_restarts=1)]
     pid = ray.get(actors[1].pid.remote())
@@ -234,8 +234,8 @@ def test_failures_in_an_actor_are_counted(spawn, config, trained, capsys, monkey
 
 
 # failures.md: strict
-def test_what_a_replica_raises_comes_to_the_driver(ray, spawn, config):
-    """At the next thing it tells the fleet; other members have recorded their window."""
+def test_in_strict_mode_the_driver_raises_the_error_of_a_replica(ray, spawn, config):
+    """In strict mode the driver's next call of the fleet raises the error of a replica."""
     servers = [spawn(Server), spawn(Server, "raises in start")]
     given = config(roles={"rollout": ROLES["rollout"]}, strict=True, limits=LIMITS)
 

@@ -1,4 +1,4 @@
-"""A driver and its actors on real Ray: the config's windows on all of them, and what is written."""
+"""A driver and its actors on real Ray: the windows that they record, and the files they write."""
 
 import json
 import shutil
@@ -30,7 +30,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_chosen_step_is_recorded_on_every_actor(spawn, config, trained, kind):
-    """Ordered, threaded or async: each window is whole, and the result is what it is without."""
+    """Ordered, threaded and async actors have whole windows and the results of a bare run."""
     cls, options = KINDS[kind]
     actors = [spawn(cls, rank, **options) for rank in (0, 1)]
 
@@ -46,15 +46,15 @@ def test_every_chosen_step_is_recorded_on_every_actor(spawn, config, trained, ki
 
 
 def test_the_environment_names_a_config_as_for_a_session(monkeypatch):
-    """`RLPROF_CONFIG` counts where `Fleet` is given none."""
+    """A fleet without a config reads the config that `RLPROF_CONFIG` names."""
     monkeypatch.setenv("RLPROF_CONFIG", "gone.yaml")
 
     with pytest.raises(rlprof.ConfigError, match=r"gone\.yaml"):
         rlprof_ray.Fleet()
 
 
-def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config):
-    """Ray hands a threaded actor's calls over in any order; phases come as the driver has them."""
+def test_a_threaded_actor_gets_phases_in_order(ray, spawn, config):
+    """Ray may reorder the calls of a threaded actor; it still sees phases in the driver's order."""
     cls, options = KINDS["threaded"]
     actor = spawn(cls, **options)
     roles = {"actor": {"ranks": "all"}}
@@ -75,7 +75,7 @@ def test_who_has_no_order_of_its_own_is_asked_in_order(ray, spawn, config):
 
 
 def test_phases_in_a_window_of_several_steps_have_their_own_step(spawn, config, trained):
-    """Members number steps and phases as the driver does, however long the window is."""
+    """In a window of several steps, a member's phases have the step numbers of the driver."""
     roles = {"actor": {"ranks": "all"}}
     given = config(steps=[2, 3], roles=roles, mode="continuous", join_steps=True)
 
@@ -87,8 +87,8 @@ def test_phases_in_a_window_of_several_steps_have_their_own_step(spawn, config, 
     assert (own, len(spans)) == ([(2, 0), (3, 0)], 6)
 
 
-def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config, trained):
-    """No window is opened on them, and nothing of rlprof is imported there."""
+def test_ranks_that_are_not_chosen_never_import_rlprof(ray, spawn, config, trained):
+    """A rank that is not chosen has no window and never imports rlprof."""
     actors = [spawn(Untouched, rank) for rank in range(3)]
     roles = {"actor": {"ranks": [1], "phases": ["update"]}}
 
@@ -105,7 +105,7 @@ def test_ranks_that_are_not_chosen_are_left_alone(ray, spawn, config, trained):
 
 
 def test_an_actor_under_two_roles_is_captured_once(actors, config, trained):
-    """The hybrid engine's actor is also its reference: one process, one session, both phases."""
+    """An actor attached as `actor` and as `ref` has one session and one capture of a window."""
     roles = {"actor": {"ranks": "all"}, "ref": {"ranks": "all"}}
 
     fleet, _ = trained(config(roles=roles, steps=[2]), actors, ref=actors)
@@ -114,8 +114,8 @@ def test_an_actor_under_two_roles_is_captured_once(actors, config, trained):
 
 
 @pytest.mark.parametrize("is_given", [True, False])
-def test_off_is_off(spawn, config, trained, is_given):
-    """Without a config, or with `enabled: false`, nothing is opened, sent or written."""
+def test_a_disabled_fleet_has_no_run(spawn, config, trained, is_given):
+    """Without a config, or with `enabled: false`, a fleet has no run and an empty launch."""
     given = config(enabled=False) if is_given else None
 
     fleet, out = trained(given, [spawn(Trainer)], (1,))
@@ -124,7 +124,7 @@ def test_off_is_off(spawn, config, trained, is_given):
 
 
 def test_members_share_the_bytes_of_a_run(ray, spawn, config):
-    """Each has an equal part; once all have used theirs up, the driver skips its windows."""
+    """Each member may write an equal part of `limits.bytes`; beyond it, its windows are skipped."""
 
     def sizes():
         captures = rlprof.read(fleet.run_dir).captures
@@ -135,7 +135,7 @@ def test_members_share_the_bytes_of_a_run(ray, spawn, config):
     with attached(config(steps=[1, 2, 3], limits={"bytes": 3}), actor=actors) as fleet:
         train(ray, fleet, actors, (1,))
         wait_until(lambda: all(sizes()))
-        train(ray, fleet, actors, (2, 3))  # they tell the driver when the second begins
+        train(ray, fleet, actors, (2, 3))  # members report their use when step 2 begins
 
     run = rlprof.read(fleet.run_dir)
     assert {one.window.start_step for one in run.captures if one.artifacts} == {1}
@@ -157,7 +157,7 @@ with rlprof.open(sys.argv[1], role="reward") as prof:
 
 
 def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
-    """They record the same steps as the actors, into the same folder, by their own sessions."""
+    """Workers of torchrun record the same step as the actors, into the same run folder."""
     roles = {"actor": {"phases": ["update"]}, "reward": {"ranks": "all", "phases": ["score"]}}
     given = config(steps=[2], roles=roles)
     (tmp_path / "worker.py").write_text(WORKER)
@@ -177,8 +177,8 @@ def test_workers_of_torchrun_are_part_of_the_run(ray, spawn, config, tmp_path):
     assert set(rows(fleet)) == names
 
 
-def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
-    """Members dead, busy, with another clock, a node's own folder: the table has it all."""
+def test_the_docs_list_the_fields_of_a_drivers_events(ray, spawn, config, tmp_path):
+    """Each event in the driver's table of docs/manifest.md lists exactly the fields it has."""
     nodes = {"node_dir": str(tmp_path / "nodes")}
     actors = [spawn(Trainer), spawn(Astray, 3), spawn(Trainer)]
     with rlprof_ray.Fleet(config(steps=[2], fleet=nodes)) as fleet:
@@ -206,7 +206,7 @@ def test_what_a_driver_writes_is_what_is_listed(ray, spawn, config, tmp_path):
 
 
 def test_the_example_starts_raylets_of_its_own_and_is_recorded(tmp_path):
-    """Ray is started by the program itself; torch records both actors in step 2."""
+    """The example ray_loop starts its own Ray, and torch records both actors in step 2."""
     for file in (ROOT / "examples/ray_loop").iterdir():
         if file.is_file():
             shutil.copy(file, tmp_path)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 class Stopwatch:
-    """Does its work, and keeps when it did."""
+    """Sleeps in each call, and keeps the times."""
 
     def __init__(self):
         self.ran = []
@@ -30,7 +30,7 @@ class Stopwatch:
 
 
 def phases(fleet):
-    """Return the members' phases by member and step, as the run tells of them."""
+    """Return the phases of members in a run, by rank, name and step."""
     found = {}
     for span in rlprof.read(fleet.run_dir).spans():
         if span.kind == "phase" and span.target.role == "actor":
@@ -39,7 +39,7 @@ def phases(fleet):
 
 
 def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config, trained):
-    """Of two actors one is to be recorded: each call of both has a phase of its own."""
+    """In a step that is not recorded, each call of an actor is a phase from Ray's record."""
     actors = [spawn(Stopwatch) for _ in range(2)]
 
     given = config(steps="none", roles={"actor": {"ranks": [0]}})
@@ -63,7 +63,7 @@ def test_every_call_of_a_step_that_is_not_recorded_is_a_phase(ray, spawn, config
 
 
 def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spawn, config):
-    """They are written while the run goes on, so one that is killed keeps them."""
+    """A live run has phases from Ray's record and, in a recorded step, those of the member."""
     actor = spawn(Trainer)
     fleet = rlprof_ray.Fleet(config(steps=[2]))
     fleet.attach(actor=[actor])
@@ -79,7 +79,7 @@ def test_a_live_run_has_phases_and_a_recorded_step_has_the_members_own(ray, spaw
 
 
 def test_a_ray_that_does_not_show_calls_is_named_once(ray, spawn, config, monkeypatch):
-    """A later Ray may keep its record elsewhere; the run says what is missing."""
+    """If Ray does not show the calls of actors, the run reports this as one problem."""
     from ray._private import state
 
     monkeypatch.setattr(state, "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD", True, raising=False)
@@ -94,8 +94,8 @@ def test_a_ray_that_does_not_show_calls_is_named_once(ray, spawn, config, monkey
     assert len(told) == 1, problems
 
 
-def test_a_driver_has_the_wait_that_the_report_has(ray, spawn, tmp_path):
-    """Without one word about roles: every actor is followed, and nothing is recorded."""
+def test_figures_have_the_wait_that_the_report_has(ray, spawn, tmp_path):
+    """Without roles every actor is followed, and `figures` give the wait that the report has."""
     actors = [spawn(Stopwatch) for _ in range(3)]
     with attached({"tool": "none", "run_dir": str(tmp_path)}, actor=actors) as fleet:
         for step in fleet.steps((1, 2)):

@@ -1,4 +1,4 @@
-"""What machines do: their disks fill up, their clocks are wrong, one of them goes."""
+"""Faults of machines: full disks, wrong clocks, a node that goes away."""
 
 import gzip
 import hashlib
@@ -30,14 +30,14 @@ def fill(folder):
 
 # failures.md: disk-full
 def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, tmp_path):
-    """It is listed; once there is room, `rlprof collect` brings it and all is whole."""
+    """If the run folder is full, files stay on the node until `rlprof collect` fetches them."""
     given = config(run_dir=str(tmp_path / "runs"), fleet={"node_dir": str(tmp_path / "nodes")})
     with tmpfs(tmp_path / "runs", "size=256k") as disk:
         fleet = rlprof_ray.Fleet(given)
 
         with fleet:
             fleet.attach(actor=(actors := [spawn(Trainer, 5)]))
-            fleet.session.scribe.flush()  # it has said where its members write
+            fleet.session.scribe.flush()  # it has noted where its members write
             fill(disk)
             out = train(ray, fleet, actors, (1, 2, 3))
         (left,) = rlprof.read(fleet.run_dir).left
@@ -52,8 +52,8 @@ def test_a_run_folder_that_is_full_leaves_all_on_the_nodes(ray, spawn, config, t
 
 
 # failures.md: node-off
-def test_a_node_that_takes_nothing_leaves_rlprof_off_there(spawn, config, trained, tmp_path):
-    """It is named, with the reason; there is nothing to collect."""
+def test_rlprof_stays_off_on_a_node_without_room(spawn, config, trained, tmp_path):
+    """If a member cannot write to its node, rlprof stays off there and the run names it."""
     with tmpfs(tmp_path / "nodes", "size=256k,nr_inodes=2") as disk:
         given = config(fleet={"node_dir": str(disk)})
         with suppress(OSError):
@@ -72,7 +72,7 @@ QUARTER_S = 91 * 86400
 
 
 class Astray(Trainer):
-    """An actor whose wall clock is off, as far as Python sees it."""
+    """An actor whose wall clock, as Python reads it, is *ahead_s* ahead."""
 
     def __init__(self, ahead_s):
         super().__init__()
@@ -82,8 +82,8 @@ class Astray(Trainer):
 
 
 # failures.md: member-clock
-def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
-    """Spans and traces of the member lie in the driver's phase, in what is read and drawn."""
+def test_a_wrong_clock_of_a_member_is_corrected(spawn, config, trained, tmp_path):
+    """Spans and traces of a member with a wrong clock lie within the driver's phase."""
     actors = [spawn(Trainer), spawn(Astray, -QUARTER_S)]
 
     fleet, out = trained(config(steps=[2]), actors)
@@ -114,8 +114,8 @@ def test_a_clock_that_is_off_is_taken_out(spawn, config, trained, tmp_path):
 
 
 # failures.md: actor-gone, left-on-node
-def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
-    """Its members are lost, then failed; another raylet of its host brings what they have left."""
+def test_only_members_on_a_removed_node_lose_windows(config, tmp_path):
+    """Members on a removed node lose a window and then fail; those on other nodes stay whole."""
     nodes = tmp_path / "nodes"
     given = config(limits=LIMITS, fleet={"node_dir": str(nodes)})
 
@@ -134,4 +134,4 @@ def test_of_three_raylets_one_goes_and_the_others_go_on(config, tmp_path):
     (left,) = run.left
     assert [str(file.parent) for file in nodes.glob("*/*/run.json")] == [left.folder]
     assert f"there: rlprof salvage {left.folder}, then collect again" in left.reason
-    assert out["closed_s"] < LIMITS["stop_timeout_s"] + SLACK_S + 30  # exports, and their way home
+    assert out["closed_s"] < LIMITS["stop_timeout_s"] + SLACK_S + 30  # exports, collection

@@ -1,4 +1,4 @@
-"""Rollout replicas, reached in each way there is, and what else `attach` takes."""
+"""Rollout replicas, reached in every supported way, and the other arguments of `attach`."""
 
 import asyncio
 import logging
@@ -32,8 +32,8 @@ class Server(faults.Server):
         return self.engine.generate(prompts)
 
 
-def test_replicas_in_actors_are_recorded_beside_the_trainers(spawn, actors, config, trained):
-    """By the actor's attribute, plain or threaded: one run has all windows."""
+def test_replicas_in_actors_are_recorded_with_the_trainers(spawn, actors, config, trained):
+    """One run has whole windows of trainers and of engines in plain and threaded actors."""
     servers = [spawn(Server, max_concurrency=calls) for calls in (1, 3)]
 
     replicas = [Replica(one, via="actor:engine", coordinates={"tp": 2}) for one in servers]
@@ -49,7 +49,7 @@ def test_replicas_in_actors_are_recorded_beside_the_trainers(spawn, actors, conf
 
 
 def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
-    """Its window ends with the exception of the driver, and the next step is recorded."""
+    """A phase that raises closes its window on all members, and the next step is recorded."""
     actors, server = [spawn(Trainer, rank) for rank in (0, 1)], spawn(Server)
     out = []
 
@@ -72,7 +72,7 @@ def test_a_failing_step_leaves_no_profiler_open(ray, spawn, config):
 
 
 def test_ranks_are_global_and_choose_replicas(spawn, config, trained):
-    """With two GPUs a replica, rank 2 is in the second one, and rank 5 in the third."""
+    """With two GPUs for each replica, ranks 2 and 5 choose the second and the third replica."""
     rollout = {"ranks": [2, 5], "engine": "mini", "phases": ["rollout"]}
     replicas = [
         Replica(spawn(faults.Server), "actor:engine", coordinates={"tp": 2}) for _ in range(3)
@@ -85,7 +85,7 @@ def test_ranks_are_global_and_choose_replicas(spawn, config, trained):
 
 
 def test_each_replica_is_launched_with_a_folder_of_its_own(tmp_path):
-    """By the rank it holds; else vLLM's own profilers would write over each other's files."""
+    """The launch of each rank names its own folder, so that vLLM's traces do not collide."""
     given = {"run_dir": str(tmp_path), "tool": "torch", "steps": [1],
              "roles": {"rollout": {"ranks": "all", "engine": "vllm"}}}  # fmt: skip
 
@@ -118,8 +118,8 @@ class AsyncServer(Server):
         return self.engine.generate(prompts)
 
 
-def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
-    """The error names the role, what was expected and what to write."""
+def test_attach_refuses_what_it_cannot_record(spawn, config):
+    """`attach` refuses wrong members with an error that names the role and the fault."""
     actor = spawn(Trainer)
     faults = [
         ({"actor": actor}, "write actor=[...]"),
@@ -130,7 +130,7 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
         ({"actor": [Replica(actor)]}, "roles.actor: names no engine"),
         ({"rollout": [Replica(7, via="actor:engine")]}, "via actor:engine: expected an actor"),
         ({"driver": [actor]}, "attach: driver: is the role of the driver"),
-        # It has one session, so it has the tools of both.
+        # It has one session, so both roles must have the same tools.
         ({"actor": [actor], "ref": [actor]}, "for both roles (ref: none; actor: stacks)"),
     ]
 
@@ -144,10 +144,8 @@ def test_what_cannot_be_attached_is_said_before_the_run(spawn, config):
     assert "no actor was attached" in rlprof.read(idle.run_dir).problems[-1]
 
 
-def test_roles_and_ranks_that_are_not_there_are_left_out_and_named_once(
-    spawn, config, trained, caplog
-):
-    """A config of trainers alone, or of a larger job, runs the same program; a typo is seen."""
+def test_missing_roles_and_ranks_are_left_out_with_a_warning(spawn, config, trained, caplog):
+    """Missing ranks and roles are left out with a warning, and a likely typo is named once."""
     replica = Replica(spawn(Server), via="actor:engine")
     larger = config(steps=[1], roles={"actor": ACTOR | {"ranks": [0, 7]}})
 
@@ -163,8 +161,8 @@ def test_roles_and_ranks_that_are_not_there_are_left_out_and_named_once(
 
 
 # failures.md: engine-attribute
-def test_an_attribute_that_is_not_there_is_said_at_each_window(spawn, config, trained):
-    """The window of its replica is failed, with the attribute and whose it should be."""
+def test_a_missing_engine_attribute_fails_the_window(spawn, config, trained):
+    """If an actor lacks the engine's attribute, its window fails and names the attribute."""
     replica = Replica(spawn(Server), via="actor:enginee")
 
     given = config(steps=[2], roles={"rollout": ROLES["rollout"]})
@@ -175,8 +173,8 @@ def test_an_attribute_that_is_not_there_is_said_at_each_window(spawn, config, tr
     assert "has no attribute 'enginee'" in " ".join(capture.notes)
 
 
-def test_an_engine_of_an_event_loop_is_asked_on_it(spawn, config, trained):
-    """In an async actor the loop is the actor's own."""
+def test_an_engine_in_an_async_actor_is_called_on_its_loop(spawn, config, trained):
+    """An engine that belongs to the event loop of its actor is called on that loop."""
     servers = [spawn(AsyncServer) for _ in (0, 1)]
 
     given = config(steps=[2], roles={"rollout": ROLES["rollout"] | {"engine": "awaiting"}})
@@ -189,7 +187,7 @@ def test_an_engine_of_an_event_loop_is_asked_on_it(spawn, config, trained):
 
 
 def test_an_engine_is_reached_at_its_address(config, trained):
-    """Its plugin is given the address as it is, and called in the driver."""
+    """The plugin of an engine with a URL is called in the driver and gets the address unchanged."""
     engines.register()
     roles = {"rollout": {"ranks": "all", "engine": "motor", "phases": ["rollout"]}}
     address = {"name": "http://127.0.0.1:8000"}

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def follow(ray, fleet, actors, servers, *argv):
-    """Run `rlprof capture` on a fleet that goes on, step by step, until the command has ended."""
+    """Run `rlprof capture` while a fleet trains on, until the command has ended."""
     fleet.session.scribe.flush()
     codes = []
     words = ["capture", str(fleet.run_dir), "--timeout", "60", *argv]
@@ -31,7 +31,7 @@ def follow(ray, fleet, actors, servers, *argv):
 
 
 def test_members_record_what_the_run_is_asked(ray, spawn, config):
-    """Also those that the config does not choose, and nothing else is recorded."""
+    """A request records exactly the ranks that it names, even if the config leaves them out."""
     actors = [spawn(Trainer, rank) for rank in range(3)]
 
     with attached(config(steps="none", roles={"actor": {}}), actor=actors) as fleet:
@@ -51,7 +51,7 @@ def test_members_record_what_the_run_is_asked(ray, spawn, config):
 
 
 def test_a_request_may_name_another_role_and_other_options(ray, spawn, config):
-    """A role that the config has not is recorded with the run's tool, and options of its own."""
+    """A request may name a role that the config lacks, and other options of the run's tool."""
     actor, critic = spawn(Trainer), spawn(Trainer)
 
     with attached(config(steps=[1]), actor=[actor], critic=[critic]) as fleet:
@@ -65,7 +65,7 @@ def test_a_request_may_name_another_role_and_other_options(ray, spawn, config):
 
 
 def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, config, capsys):
-    """What driver and members know of one replica is one target; a tool records its actor."""
+    """`rlprof capture` records replicas that have recorded before, by engine and by tool."""
     servers = [spawn(Server) for _ in (0, 1)]
 
     with rlprof_ray.Fleet(config(steps=[1], roles={"rollout": ROLES["rollout"]})) as fleet:
@@ -81,7 +81,7 @@ def test_the_command_follows_replicas_that_have_recorded_before(ray, spawn, conf
 
 
 def test_the_command_records_every_role_of_the_config_in_one_step(ray, spawn, config, capsys):
-    """Trainers and replicas; inside a replica record the tools that the run names for it."""
+    """Without a role `rlprof capture` records trainers and replicas in the same step."""
     actor, server = spawn(Trainer), spawn(Server)
     roles = {**ROLES, "rollout": {**ROLES["rollout"], "engine": "driving"}, "agent": {"tool": []}}
 

@@ -1,4 +1,4 @@
-"""What rlprof-ray uses of Ray beyond its public names is in each release it supports."""
+"""The private names of Ray that rlprof-ray uses exist in each release that it supports."""
 
 from importlib import metadata
 
@@ -12,7 +12,7 @@ SAID = signatures.RECORD.kept()
 
 
 def test_the_floor_is_the_oldest_release_that_was_read():
-    """Older ones have no calls that go past an actor's work."""
+    """rlprof-ray requires at least the oldest release of Ray on record, 2.49."""
     wanted = [one for one in metadata.requires("rlprof-ray") if one.startswith("ray")]
 
     assert tuple(sorted(SAID, key=number)) == tuple(SAID) == signatures.RELEASES
@@ -21,8 +21,8 @@ def test_the_floor_is_the_oldest_release_that_was_read():
 
 
 @pytest.mark.parametrize("release", SAID)
-def test_what_no_public_name_gives_is_there(release):
-    """Handles, calls beside an actor's work, the store of the control service, an actor's loop."""
+def test_the_private_names_in_use_exist(release):
+    """Each release has the handles, calls, state accessors and messages that rlprof-ray uses."""
     said = SAID[release]
 
     assert set(said["ActorHandle"].values()) == {True}

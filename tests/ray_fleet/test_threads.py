@@ -1,4 +1,4 @@
-"""Which thread of an actor records: tools that need the one that works, and windows begun late."""
+"""Which thread of an actor records: tools bound to the working thread, and late windows."""
 
 import asyncio
 import gzip
@@ -53,7 +53,7 @@ def events(fleet):
 
 # failures.md: npu-options
 def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, trained):
-    """A tool of a thread on a threaded actor: the run says so, and goes on."""
+    """A tool that is bound to a thread fails on a threaded actor, with a remedy."""
     actors = [spawn(Trainer, 0), spawn(Trainer, 1, max_concurrency=2)]
 
     fleet, _ = trained(config(tool="bound", steps=[2]), actors)
@@ -65,7 +65,7 @@ def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, traine
 
 @pytest.mark.parametrize("kind", [Learner, AsyncLearner])
 def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config, kind):
-    """It begins and ends in the queue of an ordered actor, and on an async one's event loop."""
+    """A window of an ordered or async actor holds the calls of its phase and no others."""
     actor = spawn(kind)
 
     with attached(config(tool="torch", tools=ON_A_THREAD, steps=[1]), actor=[actor]) as fleet:
@@ -81,8 +81,8 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config,
     assert events(fleet) & {"before", "inside", "after"} == {"inside"}
 
 
-def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_path):
-    """The driver waits for `start_timeout_s`; the run names who did not answer, and how late."""
+def test_a_busy_event_loop_begins_its_window_late(ray, spawn, config, tmp_path):
+    """The driver waits until `start_timeout_s`; the capture notes that the actor was busy."""
     actor = spawn(AsyncLearner)
 
     with attached(config(steps=[1, 2], limits={"start_timeout_s": 0.2}), actor=[actor]) as fleet:
@@ -100,7 +100,7 @@ def test_a_busy_event_loop_begins_late_and_nobody_hangs(ray, spawn, config, tmp_
 
 
 def test_the_time_that_a_tool_takes_to_start_is_not_late():
-    """What counts is when the actor came to it, by the clock of the driver."""
+    """Lateness is measured by the driver's clock, and excludes the time of the tool's start."""
     told = []
     session = SimpleNamespace(write=lambda *_, seconds, **__: told.append(seconds))
     crew = SimpleNamespace(tools=["a"], session=session)
@@ -118,7 +118,7 @@ COUNT = 20
 
 
 class Agent:
-    """Goes through many trajectories at a time; no line of it knows of a fleet or of a session."""
+    """Runs many trajectories at once; its code refers to no fleet and no session."""
 
     async def rollout(self, step, count):
         return sum(await asyncio.gather(*(self._one(step, number) for number in range(count))))
@@ -133,7 +133,7 @@ class Agent:
 
 
 def test_spans_of_agents_have_the_step_and_their_trajectory(ray, spawn, config):
-    """Each loop has its spans with its own id and step, and rows for the phases of the driver."""
+    """Spans of an agent have their trajectory and, in the recorded step, the step's number."""
     agents, actor, told = [spawn(Agent), spawn(Agent)], spawn(Trainer), []
 
     with attached(config(steps=[2], roles=ROLES), actor=[actor], agent=agents) as fleet:
