@@ -70,7 +70,7 @@ def test_an_annotated_function_is_called_as_before():
 @pytest.mark.slow
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_are_the_same_on_and_off(config, is_on):
-    """Annotated functions, methods, coroutines and generators return the same on and off."""
+    """Annotated functions and generators of all kinds return the same on and off."""
     worker = Worker()
     prof = rlprof.open(config() if is_on else None)
 

@@ -179,7 +179,7 @@ def test_a_request_may_name_options_of_the_tools_inside_an_engine(given, monkeyp
         prof.attach([])
         wait_until(lambda: rlprof.read(prof.run_dir).attached)
         words = ["capture", str(prof.run_dir), "--role", "rollout", "--no-wait"]
-        wanted = ("--tool other", "--set lvl=7", "--set level=7")  # which one of the two has
+        wanted = ("--tool other", "--set lvl=7", "--set level=7")  # one of the two has `level`
         codes = [main([*words, *one.split()]) for one in wanted]
 
     told = capsys.readouterr().err

@@ -66,7 +66,7 @@ def attached(role, target_role, rank, world):
 
 
 def test_a_member_that_writes_on_its_own_node_is_not_missing(write, tmp_path, shell):
-    """A member that writes on its own node is not missing, under a second role neither."""
+    """A member that writes on its own node is missing under none of its roles."""
     posts = [attached("actor", "actor", rank, 3) for rank in range(3)]
     posts += [attached("ref", "actor", rank, 3) for rank in (1, 2)]
 

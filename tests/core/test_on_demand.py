@@ -69,7 +69,7 @@ def test_a_run_without_steps_loads_no_tool_and_starts_two_threads(config, calls,
         train(prof, range(3))
         started = set(threading.enumerate()) - before
         for thread in started:
-            if thread.name == "rlprof-open":  # has joined the run, and ends in its own time
+            if thread.name == "rlprof-open":  # it has joined the run, and ends soon
                 thread.join()
         threads = sorted(thread.name for thread in started if thread.is_alive())
 
@@ -221,7 +221,7 @@ def test_a_later_session_ignores_older_requests(config, monkeypatch):
     monkeypatch.setenv("RLPROF_RUN_ID", "one")
     with rlprof.open(config(steps="none")) as first:
         control.write(first.run_dir, control.Request(id="old", role="critic"))
-        rlprof.session._current.session = None  # the other process of this run
+        rlprof.session._current.session = None  # as in another process of this run
         with rlprof.open(config(steps="none", roles={"critic": {}})) as second:
             train(second, range(2))
 
@@ -280,7 +280,7 @@ def test_capture_reports_why_a_request_failed(live, shell):
     assert "actor 0/1: served 0 of 1; step" in outs[0]
     assert outs[0].endswith(f"see the outcome with: rlprof ls {run}\n")
     assert "rlprof export" not in outs[0]
-    assert "refused: fake.levle: unknown key; did you mean 'level'?" in outs[1]  # installed there
+    assert "refused: fake.levle: unknown key; did you mean 'level'?" in outs[1]  # known there
     assert "no live process of critic (live: actor 0/1)\n" in errs[2]
     assert errs[3].startswith("rlprof: capture: 3 faults\n  --rank: expected 'all'")
     assert "--next: expected at least 1, got 0" in errs[3]

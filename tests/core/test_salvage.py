@@ -200,7 +200,7 @@ def everything(folder):
 
 # failures.md: left-alone
 def test_salvage_touches_no_folder_that_core_did_not_make(kept, tmp_path, capsys):
-    """Salvage imports and deletes nothing in a folder that others may write to or made."""
+    """Salvage imports and deletes nothing in a folder open to others or outside of scratch."""
     path, scratch = kept
     other, home = tmp_path / "elsewhere", tmp_path / "scratch" / f"rlprof-{os.getuid()}"
     shutil.copytree(scratch, other)

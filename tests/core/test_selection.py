@@ -123,7 +123,7 @@ def test_a_selected_time_keeps_what_overlaps_it(run):
 
 
 def test_a_capture_that_was_never_closed_lasts_to_the_last_sign_of_life(tmp_path):
-    """A lost capture that was never closed lasts until its process may have lived."""
+    """A lost capture lasts until the last moment at which its process may have lived."""
     built = RunBuilder(tmp_path)
     actor = built.process(size=1)
     actor.open(Window(1, 2, "update"), NOW + SECOND)

@@ -117,7 +117,7 @@ def test_a_task_that_outlives_its_trajectory_leaves_it(config):
         async with rlprof.trajectory(2):
             ended.set()
             await task
-            with path.reward(), rlprof.span("scored"):  # said to be of the first one
+            with path.reward(), rlprof.span("scored"):  # explicitly of the first one
                 pass
 
     with rlprof.open(config(steps="none")) as prof:

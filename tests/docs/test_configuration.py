@@ -112,7 +112,7 @@ def test_every_variable_is_documented():
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     read |= set(re.findall(r"^(?:[A-Z]+_)+[A-Z]+$|^RANK$", node.value))
-    read -= {"PYTHONPATH"}  # for children
+    read -= {"PYTHONPATH"}  # set for child processes
     read -= {"SC_CLK_TCK"}  # the system's
     read |= {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "TMPDIR"}  # built; Python's own
 

@@ -39,7 +39,7 @@ def test_lines_wait_for_space_on_a_full_disk(lab, tool, until):
         told.assert_tells(whole, notes=[], problems=[])
     else:
         told.assert_tells(whole[:1], "actor 0/1 died", notes=[])
-        assert [p for p in told.problems if p[:6] != "spans/"] == [f"{cut} skipped"]  # limited too
+        assert [p for p in told.problems if p[:6] != "spans/"] == [f"{cut} skipped"]  # limited, too
     assert len([line for line in told.log if "File too large" in line]) == 1
     assert "Traceback" not in told.real.err
 

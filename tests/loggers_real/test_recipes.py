@@ -68,7 +68,7 @@ def _logged(tmp_path, calls):
         before = "\n".join([before, *once])
         (tmp_path / "loop.py").write_text(LOOP.format(before=before, inside=inside, after=after))
         own = {"MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_TRACKING_URI": "file:runs"}
-        own["WANDB_ERROR_REPORTING"] = "false"  # else it reports its own use, offline as well
+        own["WANDB_ERROR_REPORTING"] = "false"  # otherwise it reports its own use, even offline
         env = {**os.environ, **own}
         done = subprocess.run(
             [sys.executable, "loop.py"], cwd=tmp_path, env=env, capture_output=True, text=True

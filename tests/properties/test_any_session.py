@@ -101,7 +101,7 @@ class Driver:
             assert self.got[demand.id] <= self.asked[demand.id]
         self.chosen = demand is not None or number in self.own
         self.continuous, self.phases = rule.mode == "continuous", rule.phases
-        # While a phase's window is open no window of a step can be.
+        # While a phase's window is open, no window of a step can open.
         self.step_window = self.chosen and self.continuous and not was_open
 
     def on_end_of_steps(self) -> None:
@@ -112,7 +112,7 @@ class Driver:
         is_one = self.chosen and not self.continuous
         is_one = is_one and (self.phases is None or name in self.phases)
         with self.session.phase(name):
-            # Inside the window of a step a phase is a range of it.
+            # Inside a step's window, a phase is a range of it.
             self.around.append(is_one and not self.step_window)
             self.compare()
             self.run(inside)

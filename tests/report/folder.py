@@ -43,7 +43,7 @@ class Folder:
         host: str = "node",
         behind_ns: int = 0,
     ) -> str:
-        """Begin a process; return the stem of its files."""
+        """Add a process; return the stem of its files."""
         pid = 100 + len(self.manifest)
         stem = f"{role}-{rank}-{host}-{pid}"
         target = {"role": role, "rank": rank, "world_size": world, "replica": replica}

@@ -73,7 +73,7 @@ class _Fleet:
         self.actors = [self.folder.process("actor", rank, world=ranks) for rank in range(ranks)]
         self.engines = [self.folder.process("rollout", n, replica=n) for n in range(replicas)]
         self.slow_rank, self.slow_replica = draw.randrange(ranks), draw.randrange(replicas)
-        self.has_few_slots = draw.random() < 0.5  # else the odd replica gets more requests
+        self.has_few_slots = draw.random() < 0.5  # otherwise the odd replica gets more requests
 
     def step(self, step: int, acting: set[str]) -> None:
         """Send weights, roll out, train."""

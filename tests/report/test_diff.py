@@ -63,7 +63,7 @@ def test_findings_that_came_and_went_are_named(part):
 
 
 def test_kernels_that_differ_are_named(part):
-    """Diff names slower, faster, new and gone kernels; rare ones and small changes it omits."""
+    """Diff names slower, faster, new and gone kernels, but no rare ones or small changes."""
     a = traced(
         part, ("gemm", 100, 50, 0.4), ("attention", 80, 50, 0.3), ("norm", 10, 50, 0.1),
         ("rare", 10, 2, 0.1), ("old", 50, 50, 0.1),
