@@ -33,7 +33,7 @@ print(json.dumps([name for name in sys.modules if name in ("fsspec", "s3fs")]))
 '''
 """Its arguments are the config, the role and the host.
 
-It waits for a line before its first step, and prints what it has imported of a bucket.
+It waits for a line before its first step, and prints the packages for buckets it has imported.
 """
 
 

@@ -64,7 +64,7 @@ class Disk:
 
 
 @pytest.mark.parametrize("free", [0, 6, 8])
-def test_what_a_full_disk_refuses_is_written_later(file, monkeypatch, free):
+def test_a_write_to_a_full_disk_is_completed_later(file, monkeypatch, free):
     """After a full disk, the next write continues at the first byte that was refused."""
     whole = b"".join(LINES)
     disk = Disk(monkeypatch, free=free)

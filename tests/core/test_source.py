@@ -91,7 +91,7 @@ def test_broken_yaml_is_one_fault(text, message, file):
     assert message == faults_of(file, text)
 
 
-def test_a_missing_file_says_that_a_variable_names_it(tmp_path, monkeypatch):
+def test_a_missing_file_that_a_variable_names_is_explained(tmp_path, monkeypatch):
     """The error for a missing file says that RLPROF_CONFIG names it, and what to write."""
     monkeypatch.chdir(tmp_path)
     hints = {"p.yaml": "; give the path of a YAML file", "alwys": "; did you mean 'always'?"}

@@ -163,7 +163,7 @@ def test_a_failed_or_cancelled_trajectory_has_the_error(config):
 
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "on"])
 def test_results_and_errors_are_the_same_on_and_off(config, is_on):
-    """Trajectories pass errors through with and without a session, and keep all notes."""
+    """A trajectory passes errors through on and off, and a session keeps all of its notes."""
 
     async def main():
         async with rlprof.trajectory("t", {"a": 1}) as path:

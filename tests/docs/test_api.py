@@ -107,7 +107,7 @@ def test_every_hook_and_its_arguments_are_drawn(kind):
             assert arguments == [argument.partition("=")[0] for argument in drawn.split(", ")]
 
 
-def test_what_a_plugin_and_its_tests_may_declare_is_documented():
+def test_every_member_a_plugin_may_declare_is_documented():
     """The guide documents every member that core or the kit reads from a plugin or its tests."""
     members = [name for name in vars(Recording) if not name.startswith("_")]
 

@@ -55,9 +55,9 @@ class Lab:
         return Ended(code, child.out.read_text(), child.err.read_text())
 
     def both(self, script, *, model="torch", env=None, act=None, cut=None, **config):
-        """Run *script* without rlprof, once for all tests, and with it: training is the same.
+        """Run *script* with rlprof, and once for all tests without; check that training agrees.
 
-        With *cut*, the fault ends the child with rlprof after so many steps, and *act* is for it.
+        With *cut*, the fault ends the child with rlprof after *cut* steps, and only it gets *act*.
         """
         untouched = None if cut is not None else act
         key = None if untouched else (script, model, *sorted((env or {}).items()))

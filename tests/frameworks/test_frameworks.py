@@ -28,7 +28,7 @@ ACTORS = [
 
 
 @pytest.mark.parametrize(("framework", "name", "role"), ACTORS)
-def test_an_actor_of_a_framework_is_known_and_has_what_is_used(framework, name, role):
+def test_an_actor_of_a_framework_has_its_role_and_engine(framework, name, role):
     """An actor's class gives its role, and it has the engine and the last method of a step."""
     kind, said = kind_of(name, ""), SAID[framework][name]
 

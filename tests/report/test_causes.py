@@ -604,7 +604,7 @@ def test_a_missing_step_is_an_error(steps, told, tmp_path, capsys):
 
 
 @cases("cause, phases, mode", ("straggler", ["forward"], None), ("gap", None, "continuous"))
-def test_what_to_record_next_is_a_command_that_parses(cause, phases, mode, tmp_path, monkeypatch):
+def test_a_finding_of_a_live_run_has_a_valid_command(cause, phases, mode, tmp_path, monkeypatch):
     """A finding of a live run has a valid `rlprof capture` command for its role and phase."""
     path = make_torchrun(tmp_path / "run", [cause], ended=False)
     monkeypatch.setattr("rlprof_run._manifest.is_alive", lambda _: True)

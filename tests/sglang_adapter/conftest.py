@@ -1,4 +1,4 @@
-"""A trainer, and the modules of SGLang that it meets."""
+"""A trainer, and stand-ins for the modules of SGLang."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ def _loops_are_closed():
 
 @pytest.fixture(autouse=True)
 def _death_is_seen_soon(monkeypatch):
-    """Look every now and then whether an engine is alive, and not twice a second."""
+    """Check every 50 ms whether an engine is alive, rather than twice a second."""
     monkeypatch.setattr("rlprof_engine.calls._LOOK_S", 0.05)
 
 
@@ -32,7 +32,7 @@ def _lab(tmp_path):
 
 @pytest.fixture(name="modules")
 def _modules(monkeypatch):
-    """Import them, and take away what this machine's own SGLang is told."""
+    """Import the stand-ins, and clear this machine's variables for SGLang and rlprof."""
     for name in [name for name in os.environ if name.startswith(("SGLANG_", "RLPROF_"))]:
         monkeypatch.delenv(name)
     with installed():

@@ -1,4 +1,4 @@
-"""The signatures of SGLang's releases, kept beside this file.
+"""The signatures of SGLang's releases, kept next to this file.
 
 `python -m tests.sglang_adapter.signatures --refresh` reads them out of the wheels of each release;
 `--check` asks whether the newest release of the index says anything that none of these does.
@@ -25,12 +25,12 @@ _PROFILER = f"{_SRT}/managers/scheduler_components/profiler_manager.py"
 _ASKED = ("start_profile", "stop_profile", "get_internal_state")
 _OPTIONS = ("tp_size", "dp_size", "attn_dp_size", "pp_size", "device",
             "enable_metrics", "nnodes", "enable_dp_attention")  # fmt: skip
-"""The launch arguments that say what a window will be like."""
+"""The launch arguments that determine how a window is recorded."""
 _ROUTES = ("/start_profile", "/stop_profile", "/server_info")
 _REPLIED = ("finish_reason", "prompt_tokens", "completion_tokens", "cached_tokens", "dp_rank",
             "num_retractions", "queue_time", "forward_entry_time",
             "prefill_finished_time")  # fmt: skip
-"""What a reply may say of its request."""
+"""The fields that a reply may have about its request."""
 _WANTED = re.compile(
     rf"{_SRT}/((managers|plugins|entrypoints|observability|arg_groups)/.*|server_args)\.py"
 )

@@ -1,4 +1,4 @@
-"""Whole sessions on engines that go wrong: what the manifest says, and that generation goes on."""
+"""Whole sessions on faulty engines: the manifest names the fault, and generation continues."""
 
 import asyncio
 import threading
@@ -17,19 +17,19 @@ def _handle(modules):
 
 
 LIMITS = {f"{hook}_timeout_s": 1.0 for hook in ("configure", "start", "stop")}
-"""How long is waited for an engine whose loop runs only while it is asked."""
+"""How long rlprof waits for an engine whose loop runs only during a call."""
 
 
 # failures.md: sglang-refused
 @pytest.mark.parametrize("hook", ["start_profile", "stop_profile"])
-def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, tmp_path, hook):
-    """A session of nobody's is ended; once all is answered, windows are whole again."""
+def test_windows_are_whole_again_after_a_late_reply(lab, handle, tmp_path, hook):
+    """A late reply spoils one window; its stray session is ended, and later windows are whole."""
     gate = handle.tokenizer_manager.gates[hook] = threading.Event()
 
     def before(step):
         if step == 2:
             gate.set()
-            handle.loop.run_until_complete(_turns())  # it works, and hears the answer
+            handle.loop.run_until_complete(_turns())  # the loop runs, and gets the answer
 
     run = lab.train(handle, before=before, limits=LIMITS)
     (scheduler,) = handle.tokenizer_manager.replica.schedulers
@@ -45,21 +45,21 @@ def test_a_reply_that_comes_late_makes_the_engine_known_again(lab, handle, tmp_p
 
 
 async def _turns(left=20):
-    """Let a loop go round until no call has waited there for twenty turns."""
+    """Run a loop until no call has been waiting on it for twenty turns."""
     while left := 20 if len(asyncio.all_tasks()) > 1 else left - 1:
         await asyncio.sleep(0.01)
 
 
 # failures.md: engine-loop
-def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, handle, caplog):
-    """A phase entered there without `async with` holds up the very loop that would answer."""
+def test_a_plain_phase_on_the_engines_own_loop_is_warned_of(lab, handle, caplog):
+    """A phase without `async with` on the engine's own loop records nothing and logs a warning."""
     handle.generate = lambda _: ANSWER
 
     async def main():
         return lab.train(handle, steps=(1,))
 
     run = handle.loop.run_until_complete(main())
-    handle.loop.run_until_complete(_turns())  # what waits there is answered
+    handle.loop.run_until_complete(_turns())  # pending calls are answered
 
     assert run.problems == ("rollout replica 0: sglang: configure: never returned",)
     assert "its engine was not ready; enter phases by `async with`" in caplog.text
@@ -68,8 +68,8 @@ def test_an_engine_on_its_own_loop_that_waits_for_us_is_told(lab, handle, caplog
 
 # failures.md: sglang-attach
 @pytest.mark.parametrize("how", ["with", "async with"])
-def test_an_engine_that_rests_beside_the_trainers_loop_is_recorded(lab, handle, how):
-    """Its own loop is run on another thread, where a trainer on a loop asks it for tokens."""
+def test_a_resting_engine_is_recorded_by_a_trainer_on_a_loop(lab, handle, how):
+    """A trainer on an event loop records an Engine whose own loop rests between calls."""
 
     async def main():
         if how == "with":

@@ -1,4 +1,4 @@
-"""A scheduler's profiler with the guard around it: what would end the scheduler does not."""
+"""The guard around a scheduler's profiler keeps its errors from ending the scheduler."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ from tests.fakes.sglang_schedulers import RESTS, Mode, batch
 
 pytestmark = pytest.mark.usefixtures("modules", "inside")
 WAITING = [{"start_step": 100}, {"profile_by_stage": True, "num_steps": 3}]
-"""Sessions that begin by themselves."""
+"""Requests for sessions that begin by themselves, later."""
 
 
 @pytest.fixture(name="scheduler")
@@ -40,7 +40,7 @@ def _folder(tmp_path):
 
 @pytest.fixture(name="later")
 def _later(monkeypatch):
-    """Return what lets so many seconds pass."""
+    """Return a function that sets the clock to some seconds from now."""
     now = time.monotonic()
     monkeypatch.setattr(_guard, "until", 0.0)
     return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
@@ -70,8 +70,8 @@ def ours(folder, **words):
     ({"activities": ["CPU", "MEM"]}, "AssertionError: Torch not compiled with CUDA enabled"),
     ({}, "Kineto is already active"),
 )
-def test_what_it_would_not_survive_is_refused(scheduler, folder, words, why):
-    """With an answer, for nobody may wait for one; the next session is recorded."""
+def test_a_request_that_would_end_the_scheduler_is_refused(scheduler, folder, words, why):
+    """A request that would end the scheduler is refused with the reason; the next one is not."""
     scheduler.part.refusal = None if words else RuntimeError(why)
 
     refused = start(scheduler, folder, **words)
@@ -86,7 +86,7 @@ def test_what_it_would_not_survive_is_refused(scheduler, folder, words, why):
 # failures.md: sglang-profiled
 @pytest.mark.parametrize("words", WAITING)
 def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, folder, words):
-    """Of itself SGLang would begin it on somebody's later request."""
+    """A session that begins later counts as in progress, and a stop cancels it."""
     start(scheduler, folder, **words)
     second = start(scheduler, folder)
 
@@ -100,8 +100,8 @@ def test_a_session_that_waits_is_in_progress_and_a_stop_disarms_it(scheduler, fo
 
 
 # failures.md: sglang-harm
-def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
-    """The same answer on each rank, for another host's may be able to; the log says where."""
+def test_a_rank_that_cannot_make_the_folder_writes_elsewhere(scheduler, folder, caplog):
+    """A rank that cannot make the folder writes to another one, and logs where."""
     folder.touch()
 
     begun = start(scheduler, folder / "below")
@@ -115,8 +115,8 @@ def test_a_folder_that_cannot_be_made_is_another(scheduler, folder, caplog):
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize("method", ["stop", "export_chrome_trace"])
-def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, method):
-    """They wait for each other after it: none may be missing. The next session is recorded."""
+def test_an_error_of_torchs_profiler_does_not_part_the_ranks(scheduler, folder, method):
+    """After an error of torch's profiler the rank meets the others, and records again."""
     scheduler.part.fails[method] = OSError("No space left on device")
     start(scheduler, folder)
     run(scheduler, Mode.EXTEND)
@@ -134,8 +134,8 @@ def test_what_torchs_profiler_raises_is_kept_from_the_ranks(scheduler, folder, m
 
 
 # failures.md: sglang-harm
-def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
-    """After the steps passed over nobody answers any more; what it raises goes nowhere."""
+def test_an_error_after_skipped_steps_ends_no_step(scheduler, folder):
+    """An error in a session that began after skipped steps ends no step; its reason is kept."""
     scheduler.part.fails["export_chrome_trace"] = OSError("No space left on device")
     run(scheduler, *[Mode.DECODE] * 3)
     start(scheduler, ours(folder, skip=2, count=1))
@@ -153,8 +153,8 @@ def test_a_profiler_that_begins_by_itself_is_kept_quiet_too(scheduler, folder):
     ({"num_steps": 5}, "profiler_target_forward_ct"),
     ids=["that waits", "in progress"],
 )
-def test_a_step_that_raises_ends_the_session_alone(scheduler, folder, words, lost):
-    """The forward step runs, and the next session is recorded."""
+def test_an_error_of_the_profiler_in_a_step_ends_only_the_session(scheduler, folder, words, lost):
+    """If the profiler raises in a step, the step runs, and the next session is recorded."""
     start(scheduler, folder, **words)
     setattr(scheduler.part, lost, "no number")
 
@@ -165,7 +165,7 @@ def test_a_step_that_raises_ends_the_session_alone(scheduler, folder, words, los
 
 # failures.md: sglang-harm
 def test_sglangs_second_profiler_is_never_started(folder):
-    """Stopped, it ends the scheduler; its state has no names that we know."""
+    """A request for SGLang's second profiler is refused with its variable, and not passed on."""
     asked, request = [], ProfileReq(output_dir=str(folder))
 
     answer = inside.asked(lambda *given: asked.append(given), SimpleNamespace(), request)
@@ -176,7 +176,7 @@ def test_sglangs_second_profiler_is_never_started(folder):
 
 # failures.md: sglang-refused
 def test_ranks_that_disagree_meet_at_the_stop(ranks, folder):
-    """Torch refuses on one of two; each comes to where they wait for each other, and once."""
+    """If torch refuses on one of two ranks, both succeed in the stop and meet there once."""
     ranks[1].part.refusal = RuntimeError("busy")
 
     begun = [start(rank, folder).success for rank in ranks]
@@ -192,7 +192,7 @@ def test_ranks_that_disagree_meet_at_the_stop(ranks, folder):
 
 # failures.md: sglang-refused
 def test_a_session_that_does_not_begin_at_its_step_is_noticed(scheduler, folder):
-    """SGLang drops what torch says then; it is told with the window."""
+    """If torch refuses a delayed start, which SGLang ignores, the reason is kept."""
     assert start(scheduler, folder, start_step=2, num_steps=1).success
     scheduler.part.refusal = RuntimeError("busy")
 
@@ -212,8 +212,8 @@ STAGES = {
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize("what", STAGES)
-def test_stages_do_not_meet(scheduler, folder, what):
-    """Torch would write into freed memory, and SGLang lose a trace; the next start is taken."""
+def test_stages_do_not_overlap(scheduler, folder, what):
+    """Sessions of prefill and decode do not overlap, each has its trace, and a start works."""
     modes, expected = STAGES[what]
     start(scheduler, folder, profile_by_stage=True, num_steps=2)
 
@@ -232,7 +232,7 @@ def test_stages_do_not_meet(scheduler, folder, what):
 # failures.md: sglang-harm
 @pytest.mark.parametrize(("ranks", "is_alone"), [(None, True), (1, True), (2, False)])
 def test_a_rank_knows_whether_others_wait_for_it(monkeypatch, ranks, is_alone):
-    """By the group in which they meet, where there is one."""
+    """A rank is alone if the group in which ranks meet has one member, or is missing."""
     distributed = SimpleNamespace(get_world_size=lambda group: group)
     monkeypatch.setattr(sys.modules["torch"], "distributed", distributed, raising=False)
 
@@ -241,8 +241,8 @@ def test_a_rank_knows_whether_others_wait_for_it(monkeypatch, ranks, is_alone):
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize("said", [{}, {"profile_in_progress": True, "profile_by_stage": True}])
-def test_what_runs_or_is_not_there_is_not_disarmed(said):
-    """A session of stages goes on; a part without stages gets none."""
+def test_only_a_session_that_waits_is_disarmed(said):
+    """A stage session in progress, or a part without stages, is not changed."""
     part = SimpleNamespace(**said)
 
     _guard._disarm(part)
@@ -254,7 +254,7 @@ BUSY = "rlprof: a window of rlprof is open in this engine; ask again when it is 
 
 
 def order(scheduler, verb, run="/nowhere", limits=None):
-    """Have an order come that chooses another scheduler; return what was answered."""
+    """Send an order that chooses another scheduler; return the answer."""
     workers = orders(run, {"limits": limits}, (), ranks=(0, 1), chosen=(1,))
     window = rlprof.Window(2, 3, "rollout")
     text = workers.prepare() if verb == "prepare" else getattr(workers, verb)(window)
@@ -265,7 +265,7 @@ def order(scheduler, verb, run="/nowhere", limits=None):
 
 # failures.md: sglang-profiled
 def test_a_request_to_profile_is_refused_while_a_window_is_open(scheduler, folder):
-    """By every scheduler, chosen or not; the end of another run's window leaves this one open."""
+    """Even a scheduler that is not chosen refuses to profile until the run's own window ends."""
     answers = []
     for verb in ("prepare", "begin", "end"):
         assert order(scheduler, verb)["state"] == "not chosen"
@@ -284,7 +284,7 @@ def test_a_request_to_profile_is_refused_while_a_window_is_open(scheduler, folde
 # failures.md: sglang-profiled
 @pytest.mark.parametrize("words", WAITING)
 def test_no_window_opens_where_a_session_would_begin_inside_it(scheduler, folder, words):
-    """Two torch profilers in one scheduler would end it."""
+    """A window is refused while another user's session could begin inside it."""
     start(scheduler, folder, **words)
 
     assert order(scheduler, "end")["state"] == "not chosen"
@@ -298,7 +298,7 @@ def test_no_window_opens_where_a_session_would_begin_inside_it(scheduler, folder
 
 # failures.md: sglang-orphan
 def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
-    """With its trace; it would fill the memory. Somebody else's goes on for ever."""
+    """An overdue session of rlprof ends with its trace; another user's session continues."""
     start(scheduler, ours(folder))
     run(scheduler, Mode.EXTEND, Mode.DECODE)
     on = [scheduler.part.profile_in_progress]
@@ -314,8 +314,8 @@ def test_a_session_whose_run_has_gone_ends_by_itself(scheduler, folder, later):
 
 
 # failures.md: sglang-orphan
-def test_ranks_of_one_engine_leave_that_to_the_next_run(ranks, folder, later):
-    """Each would wait, at a step of its own, for the others; they say that it is overdue."""
+def test_ranks_of_one_engine_only_report_an_overdue_session(ranks, folder, later):
+    """Ranks that must stop together do not end an overdue session, but report it as overdue."""
     for rank in ranks:
         start(rank, ours(folder))
     later(25)
@@ -327,8 +327,8 @@ def test_ranks_of_one_engine_leave_that_to_the_next_run(ranks, folder, later):
 
 
 # failures.md: sglang-orphan
-def test_a_window_that_nobody_ended_is_over_by_its_runs_limits(scheduler, folder, later):
-    """As long as a window and its stop may take; no longer are others kept from asking."""
+def test_an_unended_window_expires_by_the_limits_of_its_run(scheduler, folder, later):
+    """An unended window blocks other sessions only until `window_s` and the stop timeout pass."""
     order(scheduler, "begin", limits={"window_s": 10, "stop_timeout_s": 5})
     later(14)
     before = start(scheduler, folder).message

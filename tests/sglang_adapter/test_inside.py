@@ -1,4 +1,4 @@
-"""What rlprof's part in the schedulers says and obeys, and that it does nothing unasked."""
+"""The part of rlprof in the schedulers: what it reports and obeys, and what it hooks."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("inside")
 
 @pytest.mark.parametrize("switch", [None, "0"])
 def test_it_does_nothing_where_it_is_not_switched_on(switch, monkeypatch):
-    """Every installed plugin is loaded by every SGLang: ours has to be asked for."""
+    """The plugin installs no hooks unless RLPROF_SGLANG is on."""
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
     hooks.clear()
     monkeypatch.delenv("RLPROF_SGLANG")
@@ -28,7 +28,7 @@ def test_it_does_nothing_where_it_is_not_switched_on(switch, monkeypatch):
 
 
 def test_it_hooks_the_profiler_and_the_state():
-    """SGLang's profiler and the state of a scheduler are hooked, no step is."""
+    """The plugin hooks a scheduler's profiler and its state, and no step."""
     hooks = sys.modules["sglang.srt.plugins.hook_registry"].HookRegistry.hooks
 
     assert {target: kind for target, (_, kind) in hooks.items()} == {
@@ -39,7 +39,7 @@ def test_it_hooks_the_profiler_and_the_state():
 
 @pytest.mark.parametrize("is_child", [False, True])
 def test_it_watches_requests_in_a_process_that_serves(monkeypatch, is_child):
-    """SGLang's main process has no parent, or the manager is loaded; there, orders pass it."""
+    """The plugin hooks TokenizerManager in SGLang's main process, or where that is loaded."""
     if is_child:
         monkeypatch.setitem(sys.modules, inside._MANAGER.rpartition(".")[0], ModuleType("m"))
     else:
@@ -53,8 +53,8 @@ def test_it_watches_requests_in_a_process_that_serves(monkeypatch, is_child):
     assert names == {"start_profile", "get_internal_state"}
 
 
-def test_a_scheduler_we_do_not_know_says_so():
-    """What a server says of itself must not fail for us."""
+def test_an_unknown_scheduler_reports_an_error():
+    """The state of an unknown scheduler keeps SGLang's entries and has rlprof's error."""
     answer = SimpleNamespace(internal_state={"their": "own"})
 
     told = inside.describe(answer, SimpleNamespace(ps=SimpleNamespace()))
@@ -64,7 +64,7 @@ def test_a_scheduler_we_do_not_know_says_so():
 
 
 def test_schedulers_are_numbered_by_their_place():
-    """Replica of data parallelism by replica, stage by stage, rank by rank: each its own."""
+    """Schedulers are numbered by DP replica, then by pipeline stage, then by TP rank."""
     schedulers = manager(tp=2, pp=2, dp=2).replica.schedulers
 
     numbers = [one.get_internal_state().internal_state["rlprof"]["number"] for one in schedulers]
@@ -83,14 +83,14 @@ HAS_IT = SimpleNamespace(enable_dp_attention=True)
      {"ps": SimpleNamespace(**RANKS), "server_args": HAS_IT}],
 )  # fmt: skip
 def test_with_dp_attention_replicas_are_made_of_the_same_ranks(where):
-    """The ranks of tensor parallelism number them; each is in one replica."""
+    """With DP attention a scheduler has the number of its TP rank, and keeps its DP rank."""
     found = inside._numbered(SimpleNamespace(**where))
 
     assert found == (2, {"tp": 2, "pp": 0, "dp": 1})
 
 
-def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
-    """Since 0.5.21 on nothing of the scheduler's; a rank that was never set is the first."""
+def test_ranks_are_read_from_the_runtime_context(monkeypatch):
+    """Ranks come from the runtime context of SGLang 0.5.21 or newer; an unset one counts as 0."""
 
     class Parallel:
         tp_rank, tp_size, pp_rank, pp_size, dp_size = 1, 2, 0, 1, 1
@@ -108,7 +108,7 @@ def test_ranks_are_found_where_the_newest_keep_them(monkeypatch):
 
 @pytest.mark.parametrize("text", ["{", '{"order": "x"}'])
 def test_an_order_that_cannot_be_obeyed_is_answered(text):
-    """A scheduler that raises ends the engine: the answer says what was wrong."""
+    """An invalid order does not raise; its answer is `failed` with the reason."""
     (scheduler,) = manager().replica.schedulers
     scheduler.get_internal_state()
 
@@ -128,5 +128,5 @@ def test_an_order_that_cannot_be_obeyed_is_answered(text):
     ("TokenizedGenerateReqInput", ""),
 )
 def test_a_window_ends_where_a_scheduler_is_given_weights(name, why):
-    """By the name of what it is asked: such a request ends it, any other does not."""
+    """Requests that update weights or release memory end a window; others do not."""
     assert inside._ended_by(type(name, (), {})()) == why

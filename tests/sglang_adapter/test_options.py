@@ -1,4 +1,4 @@
-"""What the engine `sglang` can be asked, and what is said of the rest, before a run begins."""
+"""Options of the engine `sglang`: those accepted, refused, or reported as unsupported."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,8 +32,8 @@ BY_STAGE = {"by_stage": True, "iterations": {"count": 2}}
     ({"way": "worker"} | BY_STAGE, [], INSIDE),
     ({}, ["stack"], f"config: engines.sglang: {STACKS}"),
 )
-def test_what_cannot_be_is_refused_before_the_run(options, contents, why):
-    """With one sentence that says what to write instead."""
+def test_invalid_options_are_refused_before_the_run(options, contents, why):
+    """An invalid option is one fault that says what is wrong or what to write instead."""
     roles, tools = {"rollout": {"engine": "sglang", "tool": "torch"}}, {"contents": contents}
     config = {"steps": [1], "roles": roles, "engines": {"sglang": options}}
     config |= {"tools": {"torch": tools}} if contents else {}
@@ -64,8 +64,8 @@ BOTH = ["CPU", "GPU"]
     ({}, ["memory"], {"activities": [*BOTH, "MEM"]}),
     ({}, ["flops"], {}),
 )  # fmt: skip
-def test_options_and_contents_are_asked_of_sglang(options, contents, sent):
-    """Neither stacks nor shapes where nothing is said; flops are what SGLang cannot count."""
+def test_options_and_contents_become_fields_of_the_request(options, contents, sent):
+    """Options and contents become fields of SGLang's request; flops are unsupported."""
     request = Request(
         SglangOptions(**options), Facts("Engine", device="cuda"), {"contents": contents}
     )
@@ -95,10 +95,8 @@ GPU, MEM = "activities: GPU", "activities: MEM"
     ("cpu", [], ("MEM",), "MEM cannot be recorded on cpu", []),
     ("", [], ("MEM",), "MEM cannot be recorded on an unknown device", []),
 )
-def test_what_a_device_cannot_record_is_left_out_or_refused(
-    device, contents, activities, found, told
-):
-    """Torch would assert, and the scheduler would end."""
+def test_activities_that_a_device_lacks_are_left_out(device, contents, activities, found, told):
+    """An activity that the device lacks is left out, or refused if it is the only one."""
     options, facts = SglangOptions(activities=activities), Facts("Engine", device=device)
     request = Request(options, facts, {"contents": contents})
 
@@ -111,8 +109,8 @@ def test_what_a_device_cannot_record_is_left_out_or_refused(
 
 
 @pytest.mark.parametrize(("version", "named"), [("9.1", "release 9.1"), ("", "of this engine")])
-def test_what_a_release_lacks_is_named(version, named):
-    """Our code in the schedulers did not find it."""
+def test_a_method_that_a_release_lacks_is_named(version, named):
+    """`way: worker` is refused with the method that the release lacks."""
     facts = Facts("Engine", version=version, lacks=("Scheduler.run_batch",))
 
     with pytest.raises(rlprof.CaptureError, match=f"no Scheduler.run_batch: .*{named}"):
@@ -121,7 +119,7 @@ def test_what_a_release_lacks_is_named(version, named):
 
 @pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])
 def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
-    """Those of another node would not know of the order, and the ranks would stop apart."""
+    """rlprof counts steps in the schedulers only if all of them are on one node."""
     facts = Facts("Engine", device="cuda", is_inside=True, nodes=nodes)
     request = Request(SglangOptions(iterations=Iterations(2)), facts, {})
 
@@ -135,7 +133,7 @@ def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
 
 @pytest.mark.parametrize("is_inside", [False, True])
 def test_sglangs_own_profiler_in_place_of_the_tool_is_reported(is_inside):
-    """Where the engine was launched without us, and nobody has asked for that profiler."""
+    """If SGLang's profiler replaces the tool unasked, the tool is unsupported, with the remedy."""
     launched = SimpleNamespace(facts=Facts("Engine", is_inside=is_inside))
 
     said = _unasked(SglangOptions(), launched, {"torch": {}})

@@ -1,4 +1,4 @@
-"""The life of requests, from a frontend that keeps and drops them as SGLang's does."""
+"""Lives of requests, read from a frontend that keeps and drops them as SGLang's does."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ def _frontend():
 
 
 def begin(frontend, name):
-    """Have *frontend* take a request: its times are beside its state."""
+    """Have *frontend* take a request; its times are kept in its state."""
     now = time.monotonic()
     state = SimpleNamespace(out_list=[], created_time=time.time())
     times = {"created_time": now, "first_token_time": now, "last_time": now}
@@ -28,7 +28,7 @@ def begin(frontend, name):
 
 
 def end(frontend, name, *, reason="stop", early=False, **meta):
-    """Have it end on a loop: SGLang drops the state, and answers then, or before; it is taken."""
+    """End a request on a loop: SGLang drops its state and then, or *early*, answers it."""
     state = frontend.rid_to_state[name]
     said = {"id": name, "finish_reason": {"type": reason}, **meta}
     answer = {"text": "secret", "output_ids": [1], "meta_info": said}
@@ -55,8 +55,8 @@ def slices_of(folder):
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
-    """By its end, by its length, by being aborted, or not at all; whenever it is answered."""
+def test_each_request_says_how_it_ended(frontend, tmp_path, early):
+    """Each request says how it ended: by stop, length or abort, or that it is unfinished."""
     for name in ("ended", "full", "aborted", "going on"):
         begin(frontend, name)
     frontend.rid_to_state["going on"].time_stats.first_token_time = 0.0  # none yet
@@ -84,8 +84,8 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path, early):
     assert "secret" not in (tmp_path / FILE).read_text()
 
 
-def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
-    """Queued, prefill and decode lie one after the other."""
+def test_with_metrics_a_request_shows_when_it_waited(frontend, tmp_path):
+    """With metrics a request has queued, prefill and decode slices of the right lengths."""
     requests = Requests(frontend, has_metrics=True)
     requests.start()
     begin(frontend, "one")
@@ -103,7 +103,7 @@ def test_with_metrics_it_is_told_when_a_request_waited(frontend, tmp_path):
 
 
 def test_a_servers_own_process_watches_requests(monkeypatch):
-    """While our order is open; its answer lies beside the first state, and not for ever."""
+    """A server's process watches requests during an order, and its answer expires."""
     manager, asked = SimpleNamespace(rid_to_state={"a": SimpleNamespace()}), []
 
     async def original(*given):

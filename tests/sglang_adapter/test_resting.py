@@ -1,4 +1,4 @@
-"""An Engine whose loop rests is asked on it; no call for tokens may meet another on that loop."""
+"""An Engine whose loop rests between calls: hooks and calls for tokens take turns on it."""
 
 import asyncio
 import inspect
@@ -22,7 +22,7 @@ async def _answer():
 
 
 class Asked:
-    """An Engine, whose method runs its loop on the thread that asks."""
+    """An Engine whose methods run its loop on the calling thread."""
 
     def __init__(self):
         self.loop = asyncio.new_event_loop()
@@ -64,7 +64,7 @@ def on_a_thread(handle, function, *given, runs=True):
 
 
 def test_the_loop_stays_as_it_is(handle):
-    """It may be the loop of the user's program; asyncio compares loops by their identity."""
+    """`reach` changes neither the engine's loop nor the signatures of its methods."""
     own, before = handle.loop, dict(vars(handle.loop))
 
     reach(handle)
@@ -82,15 +82,15 @@ def test_the_loop_stays_as_it_is(handle):
     (SimpleNamespace(tokenizer_manager=None), "the node of rank 0 records all"),
     (SimpleNamespace(), "is not an engine: it has no start_profile; attach an Engine"),
 )
-def test_what_cannot_be_recorded_is_told_what_to_attach(handle, why):
-    """Of an engine on several nodes the first has the frontend."""
+def test_a_handle_that_cannot_be_recorded_is_refused(handle, why):
+    """A handle without a frontend, or that is no engine, is refused with a remedy."""
     with pytest.raises(CaptureError, match=why):
         reach(handle)
 
 
 @pytest.mark.slow
 def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
-    """While a hook of one takes long, calls of both run the loop in its place, and serve it."""
+    """While a hook of one engine waits, calls of both engines on its loop are answered."""
     other = Asked()
     other.loop.close()
     other.loop = other.tokenizer_manager.event_loop = handle.loop
@@ -105,7 +105,7 @@ def test_engines_of_one_thread_share_its_loop_and_their_turns(handle):
 
 
 def test_a_task_that_runs_during_a_hook_may_call_the_engine(handle):
-    """It gets the error that it would get without us, and waits for nobody."""
+    """A task that calls the engine during a hook gets asyncio's own error and blocks nothing."""
     engine, seen = reach(handle), []
 
     async def calls():
@@ -123,7 +123,7 @@ def test_a_task_that_runs_during_a_hook_may_call_the_engine(handle):
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["a method", "a stream"])
 def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, how):
-    """No call for tokens meets a hook on the loop; a hook is run by whoever runs it already."""
+    """Calls for tokens on one thread and hooks on another never meet on the loop."""
     engine = reach(handle)
     heard, over = [], threading.Event()
 
@@ -144,7 +144,7 @@ def test_a_thread_that_asks_and_another_that_opens_windows_take_turns(handle, ho
 # failures.md: sglang-loop
 @pytest.mark.slow
 def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
-    """A window is refused from then on; what ends one is served when that thread runs the loop."""
+    """If a thread runs the loop by itself, begins are refused and other hooks are served."""
     engine, over, heard, kept_out, ended = reach(handle), threading.Event(), [], 0, 0
 
     def rollout():
@@ -165,7 +165,7 @@ def test_a_thread_that_runs_the_loop_by_itself_is_never_met(handle):
 
 
 def test_a_hook_is_not_behind_a_long_call(handle):
-    """It runs on the loop while that call still does."""
+    """A hook runs on the loop during a long call, without waiting for its end."""
     engine, over = reach(handle), asyncio.Event()
 
     with on_a_thread(handle, handle.wait, over.wait()) as thread:
@@ -178,7 +178,7 @@ def test_a_hook_is_not_behind_a_long_call(handle):
 
 @pytest.mark.slow
 def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
-    """Whoever ran it was there for a moment; a step does not wait for them to come again."""
+    """If the call that runs the loop ends, rlprof runs the loop until the hook is done."""
     engine = reach(handle)
 
     with on_a_thread(handle, handle.generate, 0.2):
@@ -186,8 +186,8 @@ def test_a_loop_that_comes_to_rest_is_run_for_the_rest_of_a_hook(handle):
 
 
 @pytest.mark.slow
-def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
-    """Nobody waits for a turn of somebody else's: the engine says what it says to that."""
+def test_calls_that_meet_each_other_fail_as_without_rlprof(handle):
+    """Of two calls at once on the loop the second fails with asyncio's own error."""
     reach(handle)
 
     with on_a_thread(handle, handle.generate, 1), pytest.raises(RuntimeError, match="running"):
@@ -204,8 +204,8 @@ def test_calls_that_meet_each_other_fail_as_they_would_without_us(handle):
     ("a", "a", False),
     ("b", "a", True),
 )
-def test_who_attaches_an_engine_that_nobody_has_asked_may_name_its_loop(attached, own, is_unborn):
-    """Else our first call would give it our loop for ever."""
+def test_an_engine_without_calls_is_recorded_only_on_its_own_loop(attached, own, is_unborn):
+    """An engine that has had no call is refused unless its own loop is named."""
     asked = SimpleNamespace(start_profile=None, event_loop=None)
     handle = SimpleNamespace(tokenizer_manager=asked, loop=own)
 
@@ -218,7 +218,7 @@ def test_who_attaches_an_engine_that_nobody_has_asked_may_name_its_loop(attached
 
 
 def test_a_loop_is_named_only_while_it_serves(handle):
-    """On its own thread, or where somebody runs it for good: else the engine rests."""
+    """The engine gives its loop only while that runs there or for good; else it is resting."""
     engine, bare = reach(handle), reach(SimpleNamespace(start_profile=None))
     seen = []
 
@@ -246,7 +246,7 @@ async def _gone(run, function, given):
 
 
 def test_a_hook_that_cannot_run_there_is_refused(handle, monkeypatch):
-    """It is closed, or another loop runs here, or a stranger may run the loop at any time."""
+    """A hook is refused on a closed loop, inside a loop, and where a stranger runs the loop."""
     engine, none = reach(handle), reach(SimpleNamespace(start_profile=None))
     monkeypatch.setattr(_turns, "_STRANGERS_S", 0.01)
 
@@ -269,8 +269,8 @@ def test_a_hook_that_cannot_run_there_is_refused(handle, monkeypatch):
     assert "event loop is closed" in refused(CaptureError, engine.drive, _answer(), 1)
 
 
-def test_an_engine_that_was_shut_down_is_asked_nothing_more(handle):
-    """Its loop goes on, and would answer no call; nor does one that has come to rest."""
+def test_an_engine_that_was_shut_down_is_not_called(handle):
+    """A call to an engine whose loop rests, or that was shut down, is refused with the reason."""
     engine = reach(handle)
 
     assert "no longer runs" in refused(CaptureError, asyncio.run, engine.states())
@@ -284,7 +284,7 @@ def test_an_engine_that_was_shut_down_is_asked_nothing_more(handle):
      (False, True, "")],
 )  # fmt: skip
 def test_an_engine_that_does_not_answer_is_dead_or_rests(handle, is_over, loop_runs, why):
-    """Looked at now and then, while a call is open; one that takes its time is waited for."""
+    """A call fails if the engine dies or its loop stops; a slow engine is waited for."""
     engine = reach(handle)
 
     async def silence():

@@ -1,4 +1,4 @@
-"""A server of SGLang's: what it is asked, and what becomes of its refusals, which say nothing."""
+"""A server of SGLang: the requests it gets, and the errors made of its bare refusals."""
 
 import io
 from urllib.error import HTTPError
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("modules")
     (None, "asks for the server's key; set admin_api_key"),
     ("$NOBODY_HAS_SET_IT", "$NOBODY_HAS_SET_IT is not in this environment"),
 )
-def test_a_server_with_a_key_is_given_it(monkeypatch, tmp_path, given, why):
-    """Without, or with another, the window is refused, and says what to name; not the key."""
+def test_the_key_of_a_server_is_sent(monkeypatch, tmp_path, given, why):
+    """The server gets its key; without the right one the window fails, and no error shows it."""
     posted = []
 
     def urlopen(request, timeout):
@@ -51,7 +51,7 @@ def test_a_server_with_a_key_is_given_it(monkeypatch, tmp_path, given, why):
 # failures.md: sglang-key
 @cases("host, is_here", ("localhost", True), ("192.0.2.7", False), ("nowhere.invalid", False))
 def test_a_host_is_known_to_be_this_one(host, is_here):
-    """By its name, or because its address can be bound here."""
+    """A host is this one if it is localhost or its address can be bound here."""
     assert _is_here(f"http://{host}:30000") is is_here
 
 
@@ -62,8 +62,8 @@ def test_a_host_is_known_to_be_this_one(host, is_here):
      ("", 404, RefusedError, "is not there"), ("", 422, RefusedError, "answered 422: no"),
      ("", 500, UnsaidError, "refused; the server's log"), ("", 502, CaptureError, "answered 502")],
 )  # fmt: skip
-def test_a_refusal_says_what_the_server_did(key, code, error, why):
-    """Its frontend, a scheduler of it, or a proxy before it."""
+def test_a_refusal_names_its_cause(key, code, error, why):
+    """Each HTTP error of a server has the error type and the message that fit its code."""
     refusal = Server("http://a:1", key)._refusal("/start_profile", code, "no")
 
     assert type(refusal) is error

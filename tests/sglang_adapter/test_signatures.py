@@ -1,4 +1,4 @@
-"""What the adapter stands on is in each release of SGLang that was read, by its real wheels."""
+"""The names of SGLang that the adapter uses exist in each release on record."""
 
 import pytest
 
@@ -10,24 +10,24 @@ SAID = signatures.RECORD.kept()
 every_release = pytest.mark.parametrize("release", SAID)
 ASKED = {"output_dir", "num_steps", "activities", "with_stack", "record_shapes",
          "profile_by_stage", "start_step", "merge_profiles", "profile_id"}  # fmt: skip
-"""What the adapter says of a session, of any release."""
+"""The fields that the adapter sets in a request, in every release."""
 STATE = {
     "torch_profiler", "torch_profiler_output_dir", "profiler_activities", "profile_id",
     "profiler_start_forward_ct", "profiler_target_forward_ct", "profiler_prefill_ct",
     "profiler_target_prefill_ct", "profiler_decode_ct", "profile_by_stage", "profile_in_progress",
 }  # fmt: skip
-"""What the guard reads of the scheduler's part, or puts there."""
+"""The attributes that the guard reads or sets on the scheduler's profiler."""
 
 
-def test_releases_of_every_generation_are_known():
-    """The newest six, in their order."""
+def test_the_six_supported_releases_are_on_record():
+    """The record has the six supported releases, in their order."""
     assert tuple(sorted(SAID, key=number)) == tuple(SAID) == signatures.RELEASES
     assert len(SAID) == 6
 
 
 @every_release
 def test_a_session_is_one_object(release):
-    """HTTP hears what a call hears, the scheduler reads its kind, and counts steps exactly."""
+    """`start_profile` takes one object that has every field in use, also over HTTP."""
     said, part = SAID[release], SAID[release]["scheduler part"]
 
     assert said["TokenizerManager"]["start_profile"].startswith("async def start_profile(self, req")
@@ -38,8 +38,8 @@ def test_a_session_is_one_object(release):
 
 
 @every_release
-def test_what_the_part_in_the_schedulers_stands_on_is_there(release):
-    """The plugins of SGLang, the methods that are hooked, and the state that the guard reads."""
+def test_the_names_used_in_schedulers_exist(release):
+    """Each release has the plugin group, the hooked methods and the state that the guard reads."""
     said, part = SAID[release], SAID[release]["scheduler part"]
 
     assert said["plugins"]["group"] == "sglang.srt.plugins"
@@ -53,8 +53,8 @@ def test_what_the_part_in_the_schedulers_stands_on_is_there(release):
 
 
 @every_release
-def test_what_the_frontend_is_asked_is_there(release):
-    """Calls, arguments of the launch, and what is said of requests."""
+def test_the_names_used_of_the_frontend_exist(release):
+    """Each release has the methods, launch arguments and reply fields that the adapter uses."""
     said = SAID[release]
 
     assert None not in said["TokenizerManager"].values()

@@ -1,4 +1,4 @@
-"""Windows of an engine like SGLang's: what is asked, what is answered, and what is left."""
+"""Windows of an engine like SGLang's: requests, answers, and the files that remain."""
 
 import asyncio
 import gzip
@@ -36,7 +36,7 @@ def _driven(monkeypatch, tmp_path):
 
 
 def test_a_scheduler_records_the_steps_asked_for(driven):
-    """Its answers are left with the facts, and beside it the life of the requests."""
+    """A scheduler records exactly the steps asked for, and requests are exported with them."""
     one = driven(iterations=Iterations(count=2))
 
     found = one.record(lambda: driven.handle.generate("jest"))
@@ -56,8 +56,8 @@ def test_a_scheduler_records_the_steps_asked_for(driven):
     assert told == {"_requests.trace.json.gz": ("whole", ""), "_sglang.json": ("whole", "")}
 
 
-def test_what_goes_wrong_in_a_window_is_said(driven):
-    """Also that schedulers cannot be asked any more."""
+def test_misuse_and_unreachable_schedulers_are_reported(driven):
+    """Hooks in the wrong order, and schedulers that cannot be reached, are errors."""
     one = driven()
     asked = driven.handle.tokenizer_manager
 
@@ -65,7 +65,7 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
 
 
 def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
-    """Each scheduler leaves a trace, and says how many steps it ran."""
+    """By SGLang's own profiler each scheduler leaves a trace, and the steps are counted."""
     one = driven(engine(tp=2), way="native", profiler_dir=str(tmp_path / "traces"))
 
     found = one.record(lambda: driven.handle.generate("jest"))
@@ -86,8 +86,8 @@ def test_sglangs_own_profiler_records_a_window(driven, tmp_path):
     ("stop_profile", KeyError("gone"), "stop_profile: KeyError", "is unknown"),
     ("stop_profile", RuntimeError("not in progress"), "", ""),
 )
-def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, *, hook, exc, why, later):
-    """A stop that failed leaves the state unknown, so that its schedulers are left alone."""
+def test_an_error_of_the_engine_spoils_its_window(driven, tmp_path, *, hook, exc, why, later):
+    """An error of a start spoils only its window; after a failed stop no further one opens."""
     one = driven(way="native", profiler_dir=str(tmp_path / "traces"))
     asked = driven.handle.tokenizer_manager
     one.call("configure")
@@ -108,7 +108,7 @@ def test_an_error_of_the_engines_spoils_its_window(driven, tmp_path, *, hook, ex
 # failures.md: sglang-orphan
 @pytest.mark.parametrize("is_overdue", [False, True])
 def test_a_session_that_runs_there_is_left_unless_its_run_is_gone(driven, monkeypatch, is_overdue):
-    """Our code in the schedulers says whose it is."""
+    """A session of another user blocks a window; an overdue one of rlprof does not."""
     one = driven(way="native", profiler_dir=str(_guard.tempfile.tempdir))
     one.call("configure")
     driven.handle.start_profile(output_dir="/tmp/theirs")
@@ -120,7 +120,7 @@ def test_a_session_that_runs_there_is_left_unless_its_run_is_gone(driven, monkey
 
 @pytest.fixture(name="exported")
 def _exported(driven):
-    """Return a function that exports a window with those notes and files; by what they are of."""
+    """Return a function that exports a window with given notes and files, by their part."""
     one = driven(iterations=Iterations(count=5))
     (one.folder / FILES).mkdir()
 
@@ -150,7 +150,7 @@ def layout(tp=1, pp=1, dp=1, **more):
     ("", {}, "worker", {}),
 )  # fmt: skip
 def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
-    """By the ranks in its name, and by what is known of the engine."""
+    """A trace belongs to a scheduler by the ranks in its name and the engine's layout."""
     made = exported(name, facts=facts)[part]
 
     text = json.loads(gzip.decompress((exported.out / made.path).read_bytes()))
@@ -183,8 +183,8 @@ def test_each_trace_is_of_its_scheduler(exported, name, facts, part, where):
     (["-TP-0"], {"merged": True}, "SGLang left no merged file", "partial"),
     (["-TP-0"], {"whys": ["worker 0: no disk"]}, "worker 0: no disk", "partial"),
 )  # fmt: skip
-def test_what_is_missing_is_said(exported, names, more, note, status):
-    """With the reason, where it is known; who ran no step was idle, unless it left a trace."""
+def test_missing_traces_are_noted_with_the_reason(exported, names, more, note, status):
+    """The summary notes missing traces and steps with the reason; an idle scheduler is no fault."""
     summary = exported(*names, **{"folder": "/f", **more})["summary"]
 
     assert note in summary.note
@@ -193,8 +193,8 @@ def test_what_is_missing_is_said(exported, names, more, note, status):
     assert note or IDLE not in summary.note
 
 
-def test_what_was_launched_is_read_from_its_arguments():
-    """Sizes that are none count as one; what is not said is not known."""
+def test_facts_are_read_from_the_launch_arguments():
+    """Facts come from the launch arguments; an invalid size counts as 1."""
     said = {"version": "0.5.23", "tp_size": 2, "pp_size": 0, "dp_size": "x", "attn_dp_size": 2,
             "nnodes": 3, "device": "cuda", "enable_metrics": True}  # fmt: skip
 
@@ -219,7 +219,7 @@ def test_what_was_launched_is_read_from_its_arguments():
      ([{"rlprof": {"error": "x"}}], False, ())],
 )  # fmt: skip
 def test_our_code_is_in_all_schedulers_or_in_none(states, is_inside, lacks):
-    """The first of each replica says so, and what it did not find."""
+    """rlprof counts as inside only if every replica's first scheduler reports it, without lacks."""
     found = looked_inside(Facts("x"), states)
 
     assert (found.is_inside, found.lacks) == (is_inside, lacks)
@@ -228,7 +228,7 @@ def test_our_code_is_in_all_schedulers_or_in_none(states, is_inside, lacks):
 
 
 def native(kind="Engine", *, is_local=True, version="", **facts):
-    """Make a window of SGLang's profiler, of an engine that only notes what it is asked."""
+    """Make an engine that has only facts, and counts its stops."""
     asked = SimpleNamespace(facts=Facts(kind, version=version, **facts), is_local=is_local, stops=0)
 
     async def stop():
@@ -245,7 +245,7 @@ def native(kind="Engine", *, is_local=True, version="", **facts):
      ("http", False, False, None)],
 )  # fmt: skip
 def test_a_folder_is_made_where_the_engine_can_write(tmp_path, kind, is_local, is_named, mode):
-    """A server may run as another user; on another host, it has to be named."""
+    """A server's folder is open to other users; on another host it has to be named."""
     options = SglangOptions(profiler_dir=str(tmp_path) if is_named else None)
     one = Native(native(kind, is_local=is_local), options, {})
 
@@ -258,8 +258,8 @@ def test_a_folder_is_made_where_the_engine_can_write(tmp_path, kind, is_local, i
 
 # failures.md: sglang-harm
 @cases("version, named", ("9.1", "SGLang 9.1 over"), ("", "unknown release"))
-def test_what_would_end_the_schedulers_is_not_asked(monkeypatch, version, named):
-    """Stages without our guard overwrite their memory; the second profiler ends them."""
+def test_a_request_that_would_end_the_schedulers_is_refused(monkeypatch, version, named):
+    """Stages without rlprof's guard, and SGLang's second profiler, are refused."""
     options = SglangOptions(by_stage=True, iterations=Iterations(2))
 
     with pytest.raises(CaptureError, match=named):
@@ -272,7 +272,7 @@ def test_what_would_end_the_schedulers_is_not_asked(monkeypatch, version, named)
 
 @cases("pp, nodes, there, looks", (1, 1, 0, 0), (2, 2, 0, 0), (2, 1, 2, 0), (2, 1, 1, 2))
 def test_later_stages_are_waited_for(tmp_path, monkeypatch, *, pp, nodes, there, looks):
-    """They write after the stop was answered; those of another node do so there."""
+    """A stop waits for late traces of pipeline stages, unless those are on another node."""
     slept = []
 
     async def sleep(seconds):
@@ -293,7 +293,7 @@ def test_later_stages_are_waited_for(tmp_path, monkeypatch, *, pp, nodes, there,
 
 @cases("exc, stops", (None, 1), (RuntimeError("x"), 1), (RuntimeError("already in progress"), 0))
 def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops):
-    """It would fill the memory; somebody else's is left alone."""
+    """A start that is answered after the stop is stopped, unless another user is profiling."""
     engine_ = native()
     one, answered = Native(engine_, SglangOptions(), {}), asyncio.Event()
 
@@ -317,7 +317,7 @@ def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops)
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
-    """Its own process answers, too, beside the first scheduler, with the requests of the window."""
+    """A server passes orders to its schedulers and, if asked, adds the requests of the window."""
     sent, state = [], {"device": "cpu", "number": 0}
 
     async def ask(_, verb, path, body=None, missing=None):
@@ -346,8 +346,8 @@ def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
 MINE = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}
 
 
-def test_a_server_that_says_nothing_has_no_schedulers_of_ours(monkeypatch):
-    """Neither a list of states, nor anything else that can be read."""
+def test_a_server_without_readable_states_has_no_rlprof_inside(monkeypatch):
+    """A server that returns no list of states counts as one without rlprof inside."""
     said = [{"internal_states": None}, "text"]
 
     async def ask(*_, **__):

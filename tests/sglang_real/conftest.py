@@ -1,4 +1,4 @@
-"""Drivers of real SGLang: each is run once, in a process group of its own; many look at it."""
+"""Drivers of real SGLang: each runs once, in its own process group, for many tests."""
 
 import json
 import os
@@ -23,23 +23,23 @@ PLUGIN = {
 
 @attrs.frozen
 class Driven(real_engines.Driven):
-    """What a driver has left."""
+    """The results of a driver."""
 
     @property
     def framework(self):
-        """What the framework's plugin has noted, in all processes; in order within each."""
+        """The notes of the framework's plugin from all processes, in order within each."""
         return [one for file in sorted(self.home.glob("framework-*.jsonl")) for one in lines(file)]
 
 
 @pytest.fixture(scope="session", name="model")
 def _model(tmp_path_factory):
-    """Build the small model, in a process of its own: transformers warns where it likes."""
+    """Build the small model in a process of its own, since transformers prints warnings."""
     return small_model(tmp_path_factory.mktemp("model"), PYTHONPATH=str(STAND_INS))
 
 
 @pytest.fixture(scope="session", name="plugin")
 def _plugin(tmp_path_factory):
-    """Install the framework's plugin into a folder for PYTHONPATH, and a stranger's tool."""
+    """Install the framework's plugin and a third-party tool into a folder for PYTHONPATH."""
     folder = tmp_path_factory.mktemp("plugin")
     info = folder / "a_framework-1.dist-info"
     info.mkdir()
@@ -50,7 +50,7 @@ def _plugin(tmp_path_factory):
 
 @pytest.fixture(scope="session", name="drive")
 def _drive(model, plugin, tmp_path_factory):
-    """Return a function that runs a driver to its end, once; what it has started ends with it."""
+    """Return a function that runs a driver once, to its end, and ends all its processes."""
     found = {}
 
     def drive(name, *, env=None, prefix=(), **given):

@@ -1,6 +1,6 @@
-"""What the drivers share: engines born as rlprof wants them, and requests for them.
+"""Shared by the drivers: engines launched as rlprof asks, and requests for them.
 
-A driver is a process of its own, for what dies with an engine should not be the tests: SGLang kills
+A driver is a process of its own, so that the tests do not die with an engine: SGLang kills
 the process that hosts it when a scheduler fails.
 """
 
@@ -23,7 +23,7 @@ def config(**changes):
 
 @contextmanager
 def engine(launch=None, **more):
-    """Start an Engine in this process; its loop runs only while it is asked something."""
+    """Start an Engine in this process; its loop runs only during a call."""
     import sglang
 
     started = sglang.Engine(**_arguments(launch, more))
@@ -35,7 +35,7 @@ def engine(launch=None, **more):
 
 @contextmanager
 def tokenizer_manager(launch=None, **more):
-    """Start what verl does: a TokenizerManager that belongs to the running loop, without Engine."""
+    """Start a TokenizerManager on the running loop, without an Engine, as verl does."""
     from sglang.srt.entrypoints.engine import Engine
     from sglang.srt.server_args import ServerArgs
     from sglang.srt.utils import kill_process_tree
@@ -56,7 +56,7 @@ def tokenizer_manager(launch=None, **more):
 
 @contextmanager
 def server(launch=None, **more):
-    """Start SGLang's HTTP server by its command line; give its address, and its process."""
+    """Start SGLang's HTTP server by its command line; yield its address and its process."""
     import psutil
 
     url = f"http://127.0.0.1:{free_port()}"
@@ -77,7 +77,7 @@ def server(launch=None, **more):
 
 
 async def generate(manager, name, tokens):
-    """Have one request answered, as verl asks; return how many tokens came."""
+    """Send one request as verl does; return the number of tokens."""
     from sglang.srt.managers.io_struct import GenerateReqInput
 
     request = GenerateReqInput(
@@ -89,7 +89,7 @@ async def generate(manager, name, tokens):
 
 
 async def batch(manager, name, lengths):
-    """Have several requests answered at once."""
+    """Send several requests at once."""
     asked = (generate(manager, f"{name}-{n}", tokens) for n, tokens in enumerate(lengths))
     return await asyncio.gather(*asked)
 
@@ -107,7 +107,7 @@ async def start_profile(manager, **asked):
 
 
 def post_request(url, name, tokens):
-    """Have one request answered by a server; return all that SGLang says of it."""
+    """Send one request to a server; return SGLang's whole answer."""
     chosen = {"max_new_tokens": tokens, "ignore_eos": True}
     asked = {"rid": name, "input_ids": [1, 5 + len(name), 6], "sampling_params": chosen}
     return post(f"{url}/generate", asked)
@@ -122,7 +122,7 @@ def run(main):
 
 
 def _arguments(launch, more):
-    """Merge the arguments of an engine, and set the environment it is born in."""
+    """Merge the arguments of an engine, and set the environment for its launch."""
     if launch is not None:
         os.environ |= launch.env
     small = SMALL if "dp_size" in more else one_replica()
@@ -131,7 +131,7 @@ def _arguments(launch, more):
     ranks = given.get("tp_size", 1)
     if _version() > (0, 5, 18):  # which wants cores named for all ranks, not for those of TP alone
         ranks *= given.get("dp_size", 1)
-    if ranks > 1:  # as many ranks as sockets is all it would do unasked
+    if ranks > 1:  # by default it runs no more ranks than there are sockets
         cores = sorted(os.sched_getaffinity(0))
         chosen = (str(cores[rank % len(cores)]) for rank in range(ranks))
         os.environ["SGLANG_CPU_OMP_THREADS_BIND"] = "|".join(chosen)

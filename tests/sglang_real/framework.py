@@ -1,6 +1,6 @@
-"""What an RL framework brings: a plugin of SGLang's own kind, with nothing of rlprof in it.
+"""A plugin for SGLang as an RL framework would install it; it contains no rlprof code.
 
-It counts the forward steps by itself, for the tests to compare windows with, and notes the
+It counts the forward steps, with which the tests compare windows, and notes the
 processes that were asked to profile. SGLang finds it as the distribution that `conftest`
 writes, whose only content is an entry point of the group `sglang.srt.plugins`.
 """
@@ -36,7 +36,7 @@ def counted(inner, scheduler, *args, **kwargs):
 
 
 def told_of(inner, scheduler, *args, **kwargs):
-    """Add the count to what a scheduler says of itself."""
+    """Add the count to a scheduler's state."""
     answer = inner(scheduler, *args, **kwargs)
     answer.internal_state["framework"] = {"pid": os.getpid(), "steps": steps}
     return answer

@@ -13,7 +13,7 @@ LENGTHS = [14, 5]
 
 @contextmanager
 def session(name, handle, *, ranks=(0,), role=None, tool="torch", contents=(), **options):
-    """Open a run in which *handle* is recorded with *options*; tell where it is."""
+    """Open a run in which *handle* is recorded with *options*; report its folder."""
     torch = {"torch": {"contents": [*contents]}} if contents else {}
     asked = config(sglang=options, role=role or {}, tool=tool, tools=torch)
     with rlprof.open(asked, role="driver") as prof:
@@ -23,7 +23,7 @@ def session(name, handle, *, ranks=(0,), role=None, tool="torch", contents=(), *
 
 
 async def windows(name, manager, *, steps=(1, 2), lengths=LENGTHS, **options):
-    """Record a rollout of each step; tell how many forward steps the framework counted in each."""
+    """Record a rollout of each step; report how many forward steps the framework counted."""
     with session(name, manager, **options) as prof:
         for step in prof.steps(steps):
             before = await counted(manager)
@@ -39,7 +39,7 @@ async def counted(manager):
 
 
 async def settled(manager):
-    """Wait until a scheduler runs nothing any more: with overlap one step comes after the last."""
+    """Wait until a scheduler is idle: with overlap, one more step follows the last one."""
     before = -1
     while before != (now := await counted(manager)):
         before = now

@@ -1,4 +1,4 @@
-"""One real engine of one scheduler: its windows by both ways, and what can go wrong with it."""
+"""A real engine with one scheduler: windows by both ways, and faults."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def _driven(drive):
 
 
 def ran(driven, session, step):
-    """Return what the framework's own counter saw of a window."""
+    """Return how many steps the framework counted in a window."""
     return next(one["ran"] for one in driven.of(session) if one.get("step") == step)
 
 
@@ -26,7 +26,7 @@ def ran(driven, session, step):
 @pytest.mark.parametrize("step", SIX)
 @pytest.mark.parametrize("way", WAYS)
 def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
-    """`skip: 3, count: 5` is counted from each window's begin; nothing stays with the engine."""
+    """Each of six windows skips 3 steps and records 5, and the engine's folder ends up empty."""
     run = driven.run(f"{way} six")
 
     (file,) = traces(run, TOOL[way], f"{step}/rollout")
@@ -45,8 +45,8 @@ def test_six_windows_have_exactly_the_steps_asked_for(driven, way, step):
 
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_trace_has_the_forward_steps_of_its_window_and_says_whose_it_is(driven, way, step):
-    """All that the framework counted, but for one over the end; they lie within the phase."""
+def test_a_trace_has_the_forward_steps_and_the_target_of_its_window(driven, way, step):
+    """A trace has all forward steps of its window but one at most, and they lie in the phase."""
     run = driven.run(f"{way} whole")
     phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
 
@@ -70,7 +70,7 @@ def test_a_trace_has_the_forward_steps_of_its_window_and_says_whose_it_is(driven
 
 # failures.md: sglang-harm
 def test_stages_are_apart(driven):
-    """Two files a window: the prefill, and so many steps of decode as were asked."""
+    """A window by stage leaves a trace of the prefill, and one of two steps of decode."""
     run = driven.run("stages")
 
     for step in (1, 2):
@@ -81,8 +81,8 @@ def test_stages_are_apart(driven):
 
 
 @pytest.mark.parametrize("row", ASKED)
-def test_what_is_asked_of_sglangs_own_profiler_is_recorded(driven, row):
-    """Stacks, shapes and numbers of steps, and neither where nothing is asked."""
+def test_options_reach_sglangs_own_profiler(driven, row):
+    """Stacks, shapes and counts of steps are in the trace exactly where they were asked for."""
     run = driven.run(f"asked {row}")
     (capture,) = run.captures
     files = traces(run, "sglang", "1/rollout")
@@ -103,7 +103,7 @@ def test_what_is_asked_of_sglangs_own_profiler_is_recorded(driven, row):
 
 
 def test_any_tool_records_inside_the_scheduler(driven):
-    """A stranger's does; one that cannot work there fails alone, and all processes end."""
+    """A third-party tool records inside the scheduler; one that needs CUDA fails alone."""
     run = driven.run("any tool")
 
     found = {one.tool: one for one in run.captures}
@@ -122,8 +122,8 @@ def test_any_tool_records_inside_the_scheduler(driven):
      ("refused memory", "MEM cannot be recorded on cpu"),
      ("busy", "somebody else is profiling")],
 )  # fmt: skip
-def test_what_would_end_the_engine_or_somebody_elses_session_is_not_asked(driven, session, why):
-    """The capture failed for that reason, and tokens come; a session of theirs has its file."""
+def test_a_window_that_would_do_harm_is_refused(driven, session, why):
+    """The capture fails with the reason, tokens come, and another user's session has its file."""
     (capture,) = driven.run(session).captures
 
     assert capture.state == "failed"
@@ -134,8 +134,8 @@ def test_what_would_end_the_engine_or_somebody_elses_session_is_not_asked(driven
 
 # failures.md: sglang-harm
 @pytest.mark.parametrize("name", DEADLY)
-def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, name):
-    """Somebody sends it by SGLang's own means: they are told, tokens come, and it records again."""
+def test_deadly_requests_do_not_end_an_engine_with_rlprof_inside(driven, name):
+    """A deadly request of another user is answered, tokens come, and the engine records again."""
     (told,) = [one for one in driven.of("deadly") if one["name"] == name and "said" in one]
     (file,) = traces(driven.run("after all"), "sglang", "1/rollout")
 
@@ -146,7 +146,7 @@ def test_what_ends_an_engine_does_not_with_our_part_in_its_schedulers(driven, na
 
 # failures.md: sglang-cut
 def test_a_window_ends_where_weights_come(driven):
-    """What is recorded is one generation phase: the steps before, and the reason is said."""
+    """A weight update ends the window after the steps so far, and the capture notes the reason."""
     run = driven.run("weights")
 
     (capture,) = captures(run, TOOL["worker"], "1/rollout")
@@ -158,8 +158,8 @@ def test_a_window_ends_where_weights_come(driven):
     assert any(why in note for note in capture.notes)
 
 
-def test_counters_say_what_the_engine_is_at(driven):
-    """Three requests at a time, with no tool and no window."""
+def test_counters_show_the_load_of_the_engine(driven):
+    """Counters show three requests at a time, with no tool and no window."""
     found = counters_of(driven.run("counted"))
 
     busiest = max(found, key=lambda values: values["requests_running"])
@@ -169,7 +169,7 @@ def test_counters_say_what_the_engine_is_at(driven):
 
 
 def test_windows_end_while_requests_go_on(driven):
-    """They get all their tokens; which of them were over by then is told, and how they ended."""
+    """Requests that outlive a window get all their tokens and are listed without an end."""
     whole, _ = requests(driven.run("in flight"), "1/rollout")
 
     assert driven.of("in flight")[-1]["tokens"] == [150, 150]
@@ -186,7 +186,7 @@ def test_windows_end_while_requests_go_on(driven):
 
 
 def test_a_request_has_its_life_in_slices(driven):
-    """Queued, prefill, decode, one after another within it, with its tokens."""
+    """A request has its tokens, and queued, prefill and decode slices one after another."""
     whole, slices = requests(driven.run("worker whole"), "1/rollout")
 
     first = whole["request worker whole-1-0"]

@@ -1,4 +1,4 @@
-"""The laws of the kit, kept by the adapter on a real SGLang."""
+"""The adapter passes the plugin test kit on a real SGLang."""
 
 import os
 import runpy
@@ -13,7 +13,7 @@ from tests.sglang_real.tiny import QUIET, one_replica
 
 
 class TestSglang(EngineTests):
-    """One engine for all laws."""
+    """One engine serves all tests of the kit."""
 
     plugin = Sglang
     cannot_be_killed = "SGLang ends the process that holds a scheduler that dies, here the tests"

@@ -33,7 +33,7 @@ ARGUMENTS = {
 
 @pytest.fixture(name="runs", scope="module")
 def _runs(tmp_path_factory, model):
-    """Run all programs, two at a time, for most of what each does is to import SGLang."""
+    """Run all programs, two at a time: each spends most of its time importing SGLang."""
     with ThreadPoolExecutor(2) as pool:
         yield {
             program: pool.submit(run, tmp_path_factory.mktemp("example"), program, model)
@@ -42,7 +42,7 @@ def _runs(tmp_path_factory, model):
 
 
 def run(home, program, model):
-    """Run a program beside its config, to its end; read what it recorded."""
+    """Run a program next to its config, to its end; read what it recorded."""
     folder = home / "sglang"
     shutil.copytree(ROOT / "examples/sglang", folder)
     own = {"PYTHONPATH": str(STAND_INS), "TMPDIR": str(home), "RAY_AUTH_MODE": "disabled"}
@@ -52,7 +52,7 @@ def run(home, program, model):
 
 @pytest.mark.parametrize("program", ARGUMENTS)
 def test_a_replica_is_recorded_inside_its_scheduler(runs, program):
-    """The second step is there, whole, and its requests, also behind a server's own process."""
+    """Each program records step 2 whole inside the scheduler, with the requests."""
     found = runs[program].result()
     (engine,) = [c for c in found.captures if c.tool == "sglang"]
 
@@ -65,7 +65,7 @@ def test_a_replica_is_recorded_inside_its_scheduler(runs, program):
 
 
 def test_the_engine_steps_asked_for_are_recorded(runs):
-    """`iterations` of the config holds in each window."""
+    """The capture states that it applied the `iterations` of the config."""
     (engine,) = [c for c in runs["engine.py"].result().captures if c.tool == "sglang"]
 
     assert engine.applied["way"] == "worker"

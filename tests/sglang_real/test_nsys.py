@@ -23,7 +23,7 @@ def _driven(drive):
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_every_scheduler_has_a_trace_of_its_own_steps_and_one_has_the_report(driven, step):
-    """As many ranges as forward steps, of its events alone; the other says with whom it shares."""
+    """Each scheduler's trace has only its own steps; one has the report, which the other names."""
     run = driven.run("nsys")
     (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
 

@@ -22,7 +22,7 @@ def _resting(drive):
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("way", TOOL)
 def test_a_servers_schedulers_are_recorded(driven, way, step):
-    """Exactly the steps asked for, from each window's begin; the launch has its requests timed."""
+    """Each window of a server has exactly the steps asked for, by both ways."""
     run = driven.run(way)
 
     (file,) = traces(run, TOOL[way], f"{step}/rollout")
@@ -32,8 +32,8 @@ def test_a_servers_schedulers_are_recorded(driven, way, step):
     assert [one["flags"] for one in driven.told if "flags" in one] == [["--enable-metrics"]]
 
 
-def test_a_servers_own_process_tells_of_its_requests_and_its_load(driven):
-    """Inside, a window has the request that was answered in it; SGLang's profiler has none."""
+def test_a_server_reports_its_requests_and_its_load(driven):
+    """A window inside the schedulers has its request, one of SGLang's profiler has none."""
     run = driven.run("worker")
 
     for step in (1, 2):
@@ -48,8 +48,8 @@ def test_a_servers_own_process_tells_of_its_requests_and_its_load(driven):
     assert counters == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
-def test_what_would_end_a_server_is_not_asked(driven):
-    """The capture failed for that reason, and tokens came."""
+def test_an_option_that_would_end_a_server_is_refused(driven):
+    """Captures with an activity that the device lacks fail, and tokens come."""
     run = driven.run("refused")
 
     assert [one.state for one in run.captures] == ["failed", "failed"]
@@ -58,7 +58,7 @@ def test_what_would_end_a_server_is_not_asked(driven):
 
 # failures.md: engine-gone
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):
-    """Both steps are gone through; the manifest says what is not there."""
+    """Both steps finish although the server dies, and the captures fail with the reason."""
     run = driven.run("dies")
 
     found = {one.window.start_step: one for one in run.captures}
@@ -72,8 +72,8 @@ def test_a_server_that_dies_in_a_window_ends_no_step(driven):
 
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("way", TOOL)
-def test_an_engine_that_is_asked_by_plain_calls_is_recorded(resting, way, step):
-    """Its loop runs only while it is asked; rlprof asks on the thread that enters the phase."""
+def test_an_engine_with_plain_calls_is_recorded(resting, way, step):
+    """An Engine whose loop runs only during calls has exactly the steps asked for."""
     run = resting.run(way)
 
     (file,) = traces(run, TOOL[way], f"{step}/rollout")
@@ -86,7 +86,7 @@ def test_an_engine_that_is_asked_by_plain_calls_is_recorded(resting, way, step):
 
 # failures.md: engine-gone
 def test_an_engine_that_is_shut_down_in_its_window_is_not_waited_for(resting):
-    """Training goes on, and the window says why there is nothing."""
+    """A shutdown in a window spoils it with the reason, and the driver continues."""
     (capture,) = captures(resting.run("shut down"), "sglang", "1/rollout")
 
     assert capture.state in ("failed", "partial", "lost")

@@ -21,7 +21,7 @@ def _layout(request):
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_each_scheduler_has_a_trace_of_exactly_the_steps_asked_for(driven, layout, step):
-    """By rlprof's tools in the schedulers: the place in the layout stands in the name."""
+    """With `way: worker` each scheduler's trace has the steps asked for, and names its ranks."""
     files = traces(driven.run("worker"), "torch", f"{step}/rollout")
 
     assert [place in file.name for place, file in zip(PLACES[layout], files, strict=True)] == [
@@ -34,7 +34,7 @@ def test_each_scheduler_has_a_trace_of_exactly_the_steps_asked_for(driven, layou
 # failures.md: sglang-traces
 @pytest.mark.parametrize("step", [1, 2])
 def test_sglangs_own_profiler_leaves_a_trace_for_each(driven, step):
-    """With the number of its scheduler, and exactly the steps asked for in each window."""
+    """With `way: native` each scheduler's trace has the steps asked for, and its number."""
     run = driven.run("native")
 
     (capture,) = captures(run, "sglang", f"{step}/rollout")
@@ -46,7 +46,7 @@ def test_sglangs_own_profiler_leaves_a_trace_for_each(driven, step):
 
 
 def test_one_rank_is_recorded_alone(driven):
-    """The config chooses it; the other scheduler records nothing."""
+    """With `ranks: [1]` only that rank leaves a trace."""
     run = driven.run("one rank")
 
     for step in (1, 2):
@@ -56,8 +56,8 @@ def test_one_rank_is_recorded_alone(driven):
 
 # failures.md: sglang-traces
 @pytest.mark.parametrize(("way", "tool"), [("worker", "torch"), ("native", "sglang")])
-def test_a_replica_without_work_is_told(drive, way, tool):
-    """It never counts its steps to the end; its session ends with the window all the same."""
+def test_a_replica_without_work_is_noted(drive, way, tool):
+    """A replica without work ends with the window and is noted; the other has its steps."""
     run = drive("several", sizes=SIZES["dp 2"]).run(f"idle {way}")
 
     for step in (1, 2):
@@ -68,8 +68,8 @@ def test_a_replica_without_work_is_told(drive, way, tool):
         assert any("the engine had no step in the window" in note for note in capture.notes)
 
 
-def test_sglangs_own_merge_is_kept_beside_the_traces(drive):
-    """One file of both ranks, and a trace of each."""
+def test_sglangs_merged_file_is_kept_with_the_traces(drive):
+    """`native_merge` leaves one merged file, and a trace of each rank."""
     run = drive("several", sizes=SIZES["tp 2"]).run("merged")
 
     (capture,) = captures(run, "sglang", "1/rollout")

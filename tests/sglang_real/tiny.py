@@ -1,4 +1,4 @@
-"""The language model of examples/ray_rl as SGLang has it on a CPU, in seconds and little memory."""
+"""The language model of examples/ray_rl for SGLang on a CPU, in seconds and little memory."""
 
 from examples.ray_rl.tiny_model import build
 from tests.ports import free_port
@@ -21,11 +21,11 @@ SMALL = {
     "max_running_requests": 8,
     "log_level": "error",
 }
-"""Engine arguments beside the model. An idle scheduler that does not sleep would take a core."""
+"""Engine arguments besides the model. An idle scheduler that does not sleep occupies a core."""
 
 
 def one_replica():
-    """Return these with a port for its ranks: SGLang's choice may be taken before they meet."""
+    """Return SMALL with a port for the ranks: the port that SGLang chooses may get taken."""
     return {**SMALL, "nccl_port": free_port()}
 
 
@@ -37,7 +37,7 @@ QUIET = {
     "TOKENIZERS_PARALLELISM": "false",
     "OMP_NUM_THREADS": "1",
 }
-"""What SGLang needs in its environment on a CPU, where dynamo fails on a triton that is none.
+"""The environment of SGLang on a CPU, where dynamo fails on the stand-in for triton.
 
-That asking for its health is no forward step makes steps countable.
+A health check must run no forward step, so that steps can be counted.
 """

@@ -20,7 +20,7 @@ NOW = 1_790_857_026_000_000_000
 
 
 class RunBuilder:
-    """A run folder; its processes are written as they are described."""
+    """A run folder that a test fills, process by process."""
 
     def __init__(self, root):
         header = {"config": {}, "expected": {}}
@@ -42,7 +42,7 @@ class RunBuilder:
 
 
 class ProcessBuilder:
-    """One process; all times are given in epoch ns and written in its own monotonic ones."""
+    """One process; it gets times in epoch ns and writes them on its own monotonic clock."""
 
     def __init__(self, folder, target, host):
         self.name = f"{target.role}-{target.rank}-{host}-{4000 + target.rank}"
@@ -53,7 +53,7 @@ class ProcessBuilder:
         self.ids = 0
         self.artifacts = 0
         self.engine: Target | None = None
-        """Whose captures come next; None: the process' own."""
+        """The target of the next captures; None: the process itself."""
         self.opened: set[tuple[Window, str, Target | None]] = set()
         here = Here(host, f"boot-{host}", "pid:[1]", 4000 + target.rank, "1")
         self.tell("process", target=attrs.asdict(target), here=attrs.asdict(here), versions={})
@@ -79,7 +79,7 @@ class ProcessBuilder:
     def artifact(
         self, window, content, *, tool="torch", kind="trace", at=NOW, ns=1_000_000, **known
     ):
-        """Record *window* for *ns* into a file with *content*, or one that is not there."""
+        """Record *window* for *ns* into a file with *content*; None: the file is missing."""
         self.artifacts += 1
         suffix = "json.gz" if kind == "trace" else "pickle"
         path = f"{self.name}_{self.artifacts}.{suffix}"
@@ -106,14 +106,14 @@ class ProcessBuilder:
 
 
 def as_trace(events, header):
-    """Encode a trace; an event that is text stands as it is, next to the others as in Kineto's."""
+    """Encode a trace; an event that is given as text is inserted unchanged."""
     texts = [event if isinstance(event, str) else json.dumps(event) for event in events]
     head = f'{{"rlprof": {json.dumps(header)}, "schemaVersion": 1, "traceEvents": ['
     return gzip.compress((head + ",".join(texts) + "\n  ]}").encode("utf-8", "surrogatepass"))
 
 
 class Written:
-    """A timeline as a strict reader finds it; every number with a point is an exact fraction."""
+    """A timeline as a strict JSON reader sees it; every decimal number is an exact fraction."""
 
     def __init__(self, file):
         self.text = gzip.decompress(file.read_bytes()).decode()
@@ -131,7 +131,7 @@ class Written:
         self.order = [self.processes[pid] for pid in sorted(places, key=places.__getitem__)]
 
     def epoch_ns(self, event):
-        """Say when *event* was, by an arithmetic that knows nothing of ours."""
+        """Compute the time of *event* independently of the code under test."""
         return self.about["epoch_ns"] + Fraction(event["ts"]) * 1000
 
     def named(self, name):
@@ -147,11 +147,11 @@ class Written:
 
 ROLLOUT = Window(2, 3, "rollout")
 UPDATE = Window(2, 3, "update_actor")
-QUARTER = 7_776_000_000_000_000  # ns: Kineto lets ts start anew every three months
+QUARTER = 7_776_000_000_000_000  # ns: Kineto's ts starts again every three months
 
 
 def _kineto(mark, at_ns, base_ns):
-    """Make a trace like Kineto's, *at_ns* into the run: equal pids, tids and flow ids in each."""
+    """Make a trace like Kineto's, *at_ns* into the run; all have the same pids, tids and ids."""
     start = NOW + at_ns - base_ns
     meta = {"ph": "M", "ts": us(start), "tid": 0}
     cpu = {"pid": 4000, "tid": 4001}

@@ -1,4 +1,4 @@
-"""A run to be described, and its timeline to be read."""
+"""A run to fill, and its timeline to read."""
 
 import pytest
 

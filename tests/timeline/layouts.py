@@ -1,4 +1,4 @@
-"""Writes events as the tools do that the timeline reads: the same values in other bytes."""
+"""Writes the same events in the layouts of the tools whose traces the timeline reads."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def _members(event):
 
 
 def kineto(event):
-    """A member a line, as of torch 2.11."""
+    """Write one member per line, as of torch 2.11."""
     lines = [
         f'    "{key}": {text}' if key != "args" else f'    "args": {{\n      {text[1:-1]}\n    }}'
         for key, text in _members(event).items()
@@ -35,7 +35,7 @@ def kineto(event):
 
 
 def kineto_before(event):
-    """Several members a line, as up to then."""
+    """Write several members per line, as up to then."""
     members = [*_members(event).items()]
     args = dict(members).get("args")
     # A flow's first line ends with its time; that of a slice ends before it.
@@ -49,7 +49,7 @@ def kineto_before(event):
 
 
 def one_line(event, blank=" "):
-    """As `json.dump` writes what was read once; without a blank, as orjson does."""
+    """Write as `json.dump` does or, without a blank, as orjson does."""
     members = (f'"{key}":{blank}{text}' for key, text in _members(event).items())
     return "{" + f",{blank}".join(members) + "}"
 

@@ -1,4 +1,4 @@
-"""Exports of files that were cut or damaged, and exports that are ended or have no room."""
+"""Exports of cut or damaged files, and exports that are ended or run out of disk space."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ TAIL = ', "traceName": "a}]}", "logs": [{"name": "x"}, {"name": "y"}]'
 
 
 def an_event(nth: int, *, nested: bool = False) -> dict[str, Any]:
-    """Make an event that is known again by its name."""
+    """Make an event with a unique name."""
     args: dict[str, Any] = {"External id": nth, "text": 'a "quoted\\" },{ ]'}
     if nested:
         args["frames"] = [{"name": f"frame {n}", "line": n} for n in range(12)]
@@ -44,7 +44,7 @@ def an_event(nth: int, *, nested: bool = False) -> dict[str, Any]:
 
 
 def whole(content: bytes, encoded: list[str]) -> list[str]:
-    """Return the names of the events that lie wholly in *content*, which was cut."""
+    """Return the names of the events that are complete in the cut *content*."""
     found, at = [], 0
     for nth, event in enumerate(encoded):
         at = content.find(event.encode(), at)
@@ -59,8 +59,8 @@ def whole(content: bytes, encoded: list[str]) -> list[str]:
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 @FIXTURE
 @given(cut=st.integers(0, 10**6), size=SIZES, nested=st.booleans(), is_packed=st.booleans())
-def test_what_lies_before_a_cut_arrives(layout, tmp_path, *, cut, size, nested, is_packed) -> None:
-    """Every event that is whole, from files cut anywhere, packed or not; and the cut is said."""
+def test_events_before_a_cut_arrive(layout, tmp_path, *, cut, size, nested, is_packed) -> None:
+    """Whole events before a cut are read, packed or not, and the file is reported as cut."""
     encoded = [LAYOUTS[layout](an_event(nth, nested=nested)) for nth in range(20)]
     content = document(encoded, HEAD, TAIL)
     head = content.index(b"[") + 1
@@ -90,21 +90,21 @@ GARBAGE = {
     "brackets": b"}]}]}]}}]",
     "zeros": bytes(50),
 }
-"""What is no event at all, where one was to be."""
+"""Bytes that are no event, in the place of one."""
 ODD = {
     "NaN": b'{"ph": "X", "name": "bad", "pid": 1, "tid": 1, "ts": 1, "dur": NaN}',
     "a line feed": b'{"ph": "X", "name": "bad\n", "pid": 1, "tid": 1, "ts": 1, "dur": 1}',
     "bad UTF-8, nested": NESTED.replace(b"frame 11", b"\xe9"),
     "no comma behind": json.dumps(an_event(98)).encode() + NESTED,
 }
-"""What is an event, though strict JSON it is not."""
+"""Events that are not strict JSON."""
 
 
 # failures.md: trace-damaged
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 @pytest.mark.parametrize("where", [0, 19])
 def test_one_bad_event_loses_no_other(layout, where, tmp_path) -> None:
-    """Whatever stands in its place, and wherever; what was dropped is counted."""
+    """A bad event anywhere in a file loses no other event, and dropped ones are counted."""
     events = [an_event(nth, nested=nth % 3 == 0) for nth in range(20)]
     encoded = [LAYOUTS[layout](event) for event in events]
     around = document([*encoded[:where], "@", *encoded[where:]], HEAD, TAIL)
@@ -147,8 +147,8 @@ FILES: dict[str, tuple[bytes, int, list[str]]] = {
 
 # failures.md: trace-damaged
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
-    """What can be read of it is there, beside all of a good one, and what is wrong is told."""
+def test_a_malformed_file_spoils_no_other(name, tmp_path) -> None:
+    """Readable events of a malformed file are shown with all of a good one; its fault is named."""
     content, fine, wrong = FILES[name]
     files = [tmp_path / "bad.json", tmp_path / "good.json"]
     for file, text in zip(files, (content, GOOD), strict=True):
@@ -167,7 +167,7 @@ def test_a_file_that_is_odd_as_a_whole(name, tmp_path) -> None:
 
 COMMAND = [sys.executable, "-m", "rlprof", "export"]
 EVENT = '{"ph":"X","name":"a","pid":7,"tid":7,"ts":%d.125,"dur":1,"zz":[0]}'
-"""With a member that nobody knows: it takes ten times as long."""
+"""With an unknown member, which makes its export ten times as slow."""
 BOUND_S = 60
 
 
@@ -183,7 +183,7 @@ def traces(tmp_path: Path) -> Path:
 
 
 def begun(traces: Path) -> tuple[subprocess.Popen[str], set[int]]:
-    """Export as from a shell; return the command once traces are read, and who reads them."""
+    """Start an export; return it and the pids of its workers once they read traces."""
     output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     process = subprocess.Popen([*COMMAND, str(traces)], text=True, **output)
     drafts = "exports/.timeline.json.gz.*/*"
@@ -195,8 +195,8 @@ def begun(traces: Path) -> tuple[subprocess.Popen[str], set[int]]:
 
 # failures.md: export-stopped
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
-    """Neither a process nor a draft; the exit code says which signal it was."""
+def test_an_export_that_a_signal_ends_leaves_nothing(traces, number) -> None:
+    """After SIGTERM or Ctrl-C no process and no draft remain; the exit code names the signal."""
     process, workers = begun(traces)
 
     process.send_signal(number)
@@ -212,11 +212,11 @@ def test_an_export_that_is_told_to_end_leaves_nothing(traces, number) -> None:
 # failures.md: export-stopped
 @pytest.mark.skipif(_pool._cores() < 2, reason="one process does it")
 def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
-    """They see that nobody waits for them any more."""
+    """The workers of an export end after their parent is killed."""
     process, workers = begun(traces)
 
     process.kill()
-    process.communicate(timeout=BOUND_S)  # they hold its stderr
+    process.communicate(timeout=BOUND_S)  # the workers hold its stderr
 
     assert len(workers) == 2
     wait_until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
@@ -224,7 +224,7 @@ def test_no_process_outlives_an_export_that_is_killed(traces) -> None:
 
 # failures.md: export-stopped
 def test_a_full_disk_is_one_error(traces) -> None:
-    """It names the folder and says what to do; no draft is left."""
+    """A full disk is one error with the folder and the remedy, and no draft remains."""
 
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -242,8 +242,8 @@ def test_a_full_disk_is_one_error(traces) -> None:
 
 # failures.md: export-alone
 @pytest.mark.parametrize("words", [">&- 2>&-", "| true"])
-def test_a_timeline_is_made_though_nobody_reads_of_it(tmp_path, words) -> None:
-    """Output that is closed, before or meanwhile, costs the words and nothing else."""
+def test_a_closed_output_does_not_stop_an_export(tmp_path, words) -> None:
+    """An export whose output is closed, before or during it, still writes the timeline."""
     content = document([EVENT % n for n in range(9)], {"baseTimeNanoseconds": 10**18})
     (tmp_path / "rank0.json").write_bytes(content)
     command = shlex.join([*COMMAND, str(tmp_path)])

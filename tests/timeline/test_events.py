@@ -1,4 +1,4 @@
-"""Single events on their way to the timeline: what is shown of odd ones, and where."""
+"""Single events on the timeline: how odd ones are shown, and where."""
 
 import json
 
@@ -22,8 +22,8 @@ def shown(*events, shift_ns=0, **where):
 
 
 @pytest.mark.parametrize("ts", [5, "5"])
-def test_what_is_no_event_has_no_place_and_each_slice_has_an_end(ts):
-    """One without a phase of one letter, or a time; Perfetto drops a slice without a duration."""
+def test_invalid_events_are_dropped_and_each_slice_has_a_duration(ts):
+    """An event without a valid phase or time is dropped; a slice without a duration lasts 0."""
     odd = [{"ph": 5, "ts": ts}, {"ph": "XX", "ts": ts}, {"ph": "X"}, {"ph": "X", "ts": 10**16}]
     good = [{"ph": "X", "ts": ts}, {"ph": "i", "ts": ts}]
 
@@ -35,15 +35,15 @@ def test_what_is_no_event_has_no_place_and_each_slice_has_an_end(ts):
 
 @pytest.mark.parametrize("ts", [EPOCH // 1000 + 1, EPOCH // 1000 + 1.0, str(EPOCH // 1000 + 1)])
 def test_large_times_are_moved_to_the_nanosecond(ts):
-    """Those since 1970, as some tools write them, of any type."""
+    """Times since 1970, as an int, a float or text, are moved to the nanosecond."""
     found, place = shown({**AT, "ph": "X", "ts": ts, "dur": 2}, shift_ns=-EPOCH)
 
     assert [(one["ts"], one["dur"]) for one in found] == [(1, 2)]
     assert place.earliest_ns == 1000
 
 
-def test_ids_of_any_type_are_those_of_a_process():
-    """Viewers take 7 and "7" for the same."""
+def test_ids_of_any_type_become_numbers_or_text():
+    """Ids become numbers or text, since viewers take 7 and "7" for the same."""
     assert [called(one) for one in (7, "7", None, "a", [1])] == [7, 7, "", "a", "[1]"]
 
 
@@ -51,7 +51,7 @@ def test_ids_of_any_type_are_those_of_a_process():
 @pytest.mark.parametrize("end", ["{", "}"])
 @pytest.mark.parametrize("far_ns", [0, 10**19])
 def test_only_the_lines_of_kineto_are_moved_in_place(far_ns, end, line):
-    """Others are decoded, event by event, as are those that move by more than 64 bits."""
+    """Only Kineto's exact layout is moved in place; others, and huge moves, are decoded."""
     event = {"ph": "X", "cat": "op", "name": "a", **AT, "ts": 5, "dur": 1}
     batch = ",".join([kineto(event)] * 2).replace(f"\n  {end}", f"{line}{end}", 1)
     place = Place(far_ns, Tracks("", 100_000, 1), 123_456)

@@ -1,4 +1,4 @@
-"""Whatever the layout of a trace and the size of a batch, every event arrives as it was."""
+"""Every event arrives unchanged from traces of any layout and in batches of any size."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ TIDS = st.sampled_from([0, 7, 4242, 7654321, 140_234_567_890, -1, "Trace"])
 
 @st.composite
 def an_event(draw: Any) -> dict[str, Any]:
-    """Draw an event as Kineto writes them, times in ns."""
+    """Draw an event like Kineto's, with times in ns."""
     phase = draw(st.sampled_from("XXXXsfi"))
     named = {"cat": draw(TEXT), **({"s": "t"} if phase == "i" else {}), "name": draw(TEXT)}
     event = {"ph": phase, "pid": draw(PIDS), "tid": draw(TIDS), "ts": draw(st.integers(0, 10**16))}
@@ -62,7 +62,7 @@ def an_event(draw: Any) -> dict[str, Any]:
     ),
 )
 def test_every_event_arrives(layout, tmp_path, *, events, others, size, shift_ns, is_packed, tail):
-    """All of them, once, in their order, with every digit of their times; layouts may be mixed."""
+    """Events of mixed layouts arrive once, in order, and with every digit of their times."""
     ways = [LAYOUTS[other] for other in others] + [LAYOUTS[layout]] * len(events)
     encoded = [way(event) for way, event in zip(ways, events, strict=False)]
     content = document(encoded, {"schemaVersion": 1}, tail)
@@ -82,8 +82,8 @@ def test_every_event_arrives(layout, tmp_path, *, events, others, size, shift_ns
 
 
 @pytest.mark.parametrize("layout", ["kineto", "kineto before"])
-def test_kinetos_layouts_are_moved_as_if_each_event_were_decoded(layout, monkeypatch) -> None:
-    """Slices, flows and marks of many threads with long and short times; odd ones lie between."""
+def test_kinetos_layouts_are_moved_as_by_decoding_each_event(layout, monkeypatch) -> None:
+    """Moving events in place gives the events, times and meetings that decoding gives."""
     events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 0, "args": {"name": "GPU"}}
     ]
@@ -98,7 +98,7 @@ def test_kinetos_layouts_are_moved_as_if_each_event_were_decoded(layout, monkeyp
         ]
         if n % 100 == 0:
             events += [{"ph": "X", **name, **at, "pid": "Spans", "dur": 1}, {"ph": "C", **at}]
-    many = *(f"op{n}" for n in range(300)), "barrier"  # more than are told apart, of one layout
+    many = *(f"op{n}" for n in range(300)), "barrier"  # more than are kept apart, of one layout
     events += [{"ph": "X", "cat": "cpu_op", "name": one, **at, "dur": 1} for one in many]
     batch = ",".join(map(LAYOUTS[layout], events)).encode()
     places = [Place(123_456_789, Tracks("", 100_000, 1), PREFIX) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Traces that rlprof did not make: whose they are and when they were is guessed, and told."""
+"""Traces that rlprof did not make: their rank and clock are guessed, and the guess is logged."""
 
 import gzip
 import json
@@ -37,7 +37,7 @@ def one(name: str, ts: int, layout: str = "kineto", **more: Any) -> str:
 
 
 def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
-    """A base before or behind the events, or none; what has no date stands at the beginning."""
+    """Traces with Kineto's three kinds of clock are aligned; an undated one is put first."""
     absolute = f'{{"ph": "X", "name": "2023", "pid": 1, "tid": 1, "ts": {NOW // 1000}, "dur": 1}}'
     exact = one("2024", NOW + 1_001, "kineto before")
     late = one("late 2024", 1_000_002_002, "kineto before")
@@ -61,8 +61,8 @@ def test_the_three_generations_of_kinetos_clock_meet(tmp_path) -> None:
     assert written.about["sources"][4]["problems"][0] == told
 
 
-def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) -> None:
-    """And when it was; roles stand in order, and ranks in them; no target is guessed by name."""
+def test_a_trace_of_rlprof_without_its_run_names_its_target(tmp_path, caplog) -> None:
+    """A trace of rlprof has the target and clock of its header; traces are sorted by target."""
     targets = {
         "a": {"role": "ref", "rank": 0, "world_size": 1},
         "b": {"role": "actor", "rank": 10, "world_size": 16, "replica": None},
@@ -94,8 +94,8 @@ def test_a_trace_of_rlprof_without_its_run_says_whose_it_is(tmp_path, caplog) ->
     ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
     ("frank5.json", {}, "", ""),
 )
-def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) -> None:
-    """From what torch wrote of the process group, or from the name; the tracks are called so."""
+def test_ranks_are_guessed_and_logged(tmp_path, caplog, *, file, head, whose, by) -> None:
+    """The rank of a trace is guessed from torch's distributedInfo or the file name, and logged."""
     head = {"baseTimeNanoseconds": NOW, **head}
     (tmp_path / file).write_bytes(document([one("e", 0)], head))
 
@@ -117,8 +117,8 @@ def test_ranks_are_guessed_and_told(tmp_path, caplog, *, file, head, whose, by) 
     (86_400 * 10**9, "begins 20727 days before the others"),
     (BASE + 200 * 86_400 * 10**9, "begins 200 days after the others"),
 )
-def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
-    """It stays where it says it was; a viewer, which reads doubles, shows all less exactly."""
+def test_a_trace_of_another_year_is_warned_of(tmp_path, caplog, base, words) -> None:
+    """A trace that begins days before or after the others keeps its time, with a warning."""
     for rank, epoch in enumerate([BASE, base, BASE]):
         content = document([one(f"of {rank}", 1_001)], {"baseTimeNanoseconds": epoch})
         (tmp_path / f"rank{rank}.json").write_bytes(content)
@@ -133,7 +133,7 @@ def test_a_trace_of_another_year_is_told(tmp_path, caplog, base, words) -> None:
 
 
 def test_traces_of_two_steps_in_a_folder_are_compared_by_step(tmp_path, caplog) -> None:
-    """Files that do not overlap in time are of different windows, and no clock is blamed for it."""
+    """Clocks are compared only between files that overlap in time."""
     for step in range(2):
         for rank in range(2):
             ts = step * 60 * 10**9 + rank * 300
@@ -198,8 +198,8 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_every_event_is_where_and_what_it_was(timeline) -> None:
-    """Each of each file, to the nanosecond, by an arithmetic that knows nothing of ours."""
+def test_every_event_keeps_its_time_and_content(timeline) -> None:
+    """Every event of the real traces is on the timeline with its exact time and arguments."""
     written = Written(timeline)
     order = [source["file"] for source in written.about["sources"]]
     found = iter(written.events)
@@ -230,7 +230,7 @@ def test_every_event_is_where_and_what_it_was(timeline) -> None:
 
 
 class OneAtATime(dict[Any, int]):
-    """A dict that is only asked for single keys."""
+    """A dict that allows only lookups of single keys."""
 
     def keys(self) -> Any:
         raise AssertionError
@@ -239,7 +239,7 @@ class OneAtATime(dict[Any, int]):
 
 
 def test_threads_are_numbered_one_by_one_and_processes_beyond_those_reserved_share_one() -> None:
-    """None is looked for among all others; none gets the number of the next file."""
+    """Threads are numbered without a scan of the others; surplus processes share one number."""
     tracks = Tracks("", 100_000, 1, is_one=False)
     tracks._tids = OneAtATime()
 
@@ -253,7 +253,7 @@ def test_threads_are_numbered_one_by_one_and_processes_beyond_those_reserved_sha
 
 @pytest.mark.slow
 def test_perfetto_sees_what_it_sees_in_each_alone(timeline) -> None:
-    """Slices, arrows, what it drops, and the threads; those of a rank are in one process."""
+    """Perfetto finds the same slices, arrows, errors and threads as in each trace alone."""
     alone = [query_all(file, **ASKED) for file in FILES]
 
     together = query_all(timeline, **ASKED)

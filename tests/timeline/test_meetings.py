@@ -1,4 +1,4 @@
-"""Collectives bring the clocks of hosts together, and are held against them where they may not."""
+"""Clocks of hosts are aligned by collectives, or checked against them."""
 
 import random
 
@@ -47,7 +47,7 @@ def begin(written: Written, name: str) -> int:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", ["barrier", "ncclDevKernel_AllReduce_Sum"])
 def test_a_host_whose_collectives_end_late_is_moved(run, write, capsys, layout, name) -> None:
-    """Its spans and its trace stand where they were; begins tell nothing, as the first waits."""
+    """Spans and traces of a host are moved by how late its collectives end, not begin."""
     two_hosts(run, layout=layout, name=name)
 
     written = write()
@@ -67,7 +67,7 @@ def test_a_host_whose_collectives_end_late_is_moved(run, write, capsys, layout, 
 
 
 def test_eight_hosts_stand_on_one_clock(tmp_path, caplog) -> None:
-    """Planted offsets of 5 s and a drift of 50 ppm are found to within the spread."""
+    """Offsets of up to 5 s and a drift of 50 ppm are found to within 0.1 ms and 1 ppm."""
     rng = random.Random(19)  # noqa: S311 -- the same in each run
     run = RunBuilder(tmp_path / "runs")
     true = [(0, 0.0)]
@@ -105,8 +105,8 @@ def test_eight_hosts_stand_on_one_clock(tmp_path, caplog) -> None:
     "kinds",
     [{"count": 7}, {"name": "gloo:broadcast"}, {"name": "nccl:all_reduce"}, {"host": "node-0"}],
 )
-def test_little_is_no_ground_for_a_claim(run, write, caplog, kinds) -> None:
-    """Neither a handful of collectives, nor launches, nor late threads of one host."""
+def test_no_clock_is_compared_on_weak_evidence(run, write, caplog, kinds) -> None:
+    """Few collectives, mere launches, or late threads of one host are no evidence of a clock."""
     two_hosts(run, **kinds)
 
     written = write()
@@ -125,7 +125,7 @@ def test_little_is_no_ground_for_a_claim(run, write, caplog, kinds) -> None:
 def test_clocks_are_moved_only_with_reason(
     run, tmp_path, caplog, capsys, *, late_ns, align, shown_ns, told
 ) -> None:
-    """What a wire and a late thread may take is taken out on demand; `wall` moves nothing."""
+    """A small difference is removed only by `align: collectives`; `align: wall` moves nothing."""
     two_hosts(run, late_ns)
 
     written = Written(run.export(tmp_path / "out", align=align))
@@ -136,8 +136,8 @@ def test_clocks_are_moved_only_with_reason(
         assert "collectives of 2 hosts end within 0.300 ms" in capsys.readouterr().out
 
 
-def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
-    """A clock that the driver has measured is not moved, but told where collectives disagree."""
+def test_a_clock_that_the_fleet_measured_is_not_moved(run, write, caplog) -> None:
+    """A clock that the driver has measured is not moved; a disagreement is logged."""
     second = two_hosts(run)
     second.tell("clock_offset", boot_id="boot-node-1", process="", offset_ns=MS, bound_ns=9)
 
@@ -147,8 +147,8 @@ def test_what_a_fleet_measured_stays(run, write, caplog) -> None:
     assert [told.partition(": ")[0] for told in caplog.messages] == ["node-1"]
 
 
-def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys) -> None:
-    """Two files may be of one host, which has one clock; who knows better may have them moved."""
+def test_files_of_unknown_hosts_are_moved_only_on_request(tmp_path, caplog, capsys) -> None:
+    """A file of an unknown host causes a warning, and is moved only by `--align collectives`."""
     from rlprof_cli import main
 
     for rank, late_ns in enumerate((0, APART_NS, 3_600_000 * MS)):
@@ -160,7 +160,7 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys)
     assert main(command) == 0
     (told,) = [words for words in caplog.messages if "collectives" in words]
     assert "error unknown for 3 of 3 traces" in capsys.readouterr().out
-    (tmp_path / "rank2.json").unlink()  # it has recorded another step
+    (tmp_path / "rank2.json").unlink()  # its step is another one
     assert main([*command, "--align", "collectives"]) == 0
 
     assert told == (
@@ -174,8 +174,8 @@ def test_files_of_unknown_hosts_are_told_and_not_moved(tmp_path, caplog, capsys)
     assert 0 < min(event["ts"] for event in written.events) <= 2
 
 
-def test_collectives_of_two_groups_are_told_apart() -> None:
-    """Kineto writes the group of a kernel into its arguments."""
+def test_collectives_of_two_groups_are_kept_apart() -> None:
+    """A collective is identified by its name and the process group in its arguments."""
     place, name = Place(0, Tracks("", 100_000, 1), 100_000), "ncclDevKernel_AllReduce_Sum"
     args = {"Process Group Name": "3", "Process Group Ranks": "[0, 8]"}
     moved(LAYOUTS["compact"](collectives(name=name, count=1)[0] | {"args": args}).encode(), place)
@@ -184,8 +184,8 @@ def test_collectives_of_two_groups_are_told_apart() -> None:
 
 
 @cases("args, whole", (b"", "barrier"), (b'{"Process Group Name": "dp"}', "barrier dp"))
-def test_of_each_name_and_group_the_first_are_kept(args, whole):
-    """Ranks are compared name by name, and one of many collectives costs no more memory."""
+def test_the_first_collectives_of_each_name_and_group_are_kept(args, whole):
+    """Only the first 128 collectives of a name and group are kept, which bounds the memory."""
     place = Place(shift_ns=0, tracks=None, prefix=100_000)
 
     for at in range(300):

@@ -1,4 +1,4 @@
-"""What recording itself took, counters and trajectories stand on the timeline."""
+"""The timeline shows rlprof's own work, counters and trajectories."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ MS = 1_000_000
 
 
 def recorded(run):
-    """A window of rank 0, which began and ended late; its start, stop, export took long."""
+    """Write a window of rank 0 that began and ended late, with a slow start, stop and export."""
     process = run.process()
     key = process.open(UPDATE, NOW + 100 * MS)
     process.tell("started", NOW + 140 * MS, **key, seconds=0.03)
@@ -39,8 +39,8 @@ def stretch(written, name: str) -> tuple[int, int]:
     return int(begin), int(begin + event["dur"] / 1000)
 
 
-def test_starts_stops_and_exports_are_slices_of_the_process_they_took(run, write) -> None:
-    """A start lasts until training goes on, behind how long it was late."""
+def test_starts_stops_and_exports_are_slices_of_their_process(run, write) -> None:
+    """Starts, stops and exports of a tool are slices; their lateness is a slice before them."""
     process = recorded(run)
     key = process.open(UPDATE, NOW, tool="nsys")
     process.tell("failed", **key, hook="start", error="no nsys here")
@@ -99,7 +99,7 @@ def test_perfetto_sees_the_counters_of_a_process_and_of_its_engine(run, tmp_path
 
 
 def lanes(written: Written) -> dict[str, list[str]]:
-    """Return the names of the slices of each row, in their order; rows in theirs."""
+    """Return the names of the slices of each row, by time; rows are sorted by number."""
     found = {written.threads[key]: [] for key in sorted(written.threads)}
     for event in sorted(written.events, key=lambda event: event["ts"]):
         found[written.threads[event["pid"], event["tid"]]].append(event["name"])
@@ -116,8 +116,8 @@ def loop(process, number, start, *, parent=None):
     return root, turn
 
 
-def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> None:
-    """Two tools, by name, and a task that outlives its trajectory stay below the lane it has."""
+def test_concurrent_parts_of_a_trajectory_are_below_its_lane(run, write) -> None:
+    """Concurrent tools, and a task that outlives its trajectory, are on a row below its lane."""
     process = run.process()
     (root, turn), _ = loop(process, "a", 0), loop(process, "b", 30)
     for number, end in enumerate((80, 85)):
@@ -138,8 +138,8 @@ def test_what_a_trajectory_does_at_one_time_is_beside_its_lane(run, write) -> No
     }
 
 
-def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
-    """Its parts are on one lane, though it was killed in one: they say whose they are."""
+def test_parts_of_a_trajectory_that_has_not_ended_share_a_lane(run, write) -> None:
+    """Parts of a trajectory that was killed share one lane, by the id in their attributes."""
     process = run.process()
     for start in (0, 100):
         for number, name in ((7, "turn"), (8, "request")):
@@ -156,7 +156,7 @@ def test_what_is_there_of_a_trajectory_that_has_not_ended(run, write) -> None:
 
 @pytest.mark.parametrize("layout", ["kineto", "compact"])
 def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
-    """An event that reaches into the stretch is there, one that ends before or begins after not."""
+    """Only events that reach into the selected time are on the timeline."""
     times = {"before": (0, 999), "into": (500, 1_000), "in": (1_500, 10), "after": (2_000, 5)}
     events = [
         {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": start, "dur": dur}
@@ -175,7 +175,7 @@ def test_only_the_selected_time_is_shown(run, tmp_path, layout) -> None:
 
 @pytest.mark.slow
 def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> None:
-    """Perfetto draws one for each member, to the phase of the same step, name and occurrence."""
+    """Perfetto draws an arrow to each member's phase of the same step, name and occurrence."""
     driver = run.process("driver", 0, 1)
     driver.span("phase", "rollout", NOW, NOW + 900, step=2)
     driver.span("phase", "rollout", NOW + 1000, NOW + 1900, step=2, occurrence=1)
@@ -205,7 +205,7 @@ def test_arrows_lead_from_the_drivers_phase_to_each_members(run, tmp_path) -> No
 
 # failures.md: export-stopped
 def test_two_processes_make_the_file_that_one_makes_or_an_error(run, tmp_path, monkeypatch) -> None:
-    """It is the same to the byte; one that the system kills is said, and no draft is left."""
+    """Two workers write the same bytes as one; a killed worker is an error without a draft."""
     two_ranks(run)
     alone = run.export(tmp_path / "alone").read_bytes()
     monkeypatch.setattr(_pool, "_SMALL", 0)

@@ -1,4 +1,4 @@
-"""Every trace and span of a run stands in one file on one clock, as a strict reader finds it."""
+"""The timeline holds every trace and span of a run, as strict JSON and on one clock."""
 
 import gzip
 import json
@@ -20,8 +20,8 @@ class TestTimeline(ExporterTests):
     plugin = Timeline
 
 
-def test_all_events_are_kept_and_nothing_else_of_them_changes(run, write) -> None:
-    """Every event of every trace is there once, with name, category, phase and arguments."""
+def test_all_events_are_kept_with_their_content(run, write) -> None:
+    """Every event of a trace is kept once, with its name, category, phase and arguments."""
     phases = "XBEiCbnesftPNOD"
     events = [
         {"ph": phase, "name": f"{phase} {n}", "cat": "c,d", "pid": n % 3, "tid": n % 5, "ts": n,
@@ -43,7 +43,7 @@ def test_all_events_are_kept_and_nothing_else_of_them_changes(run, write) -> Non
 
 
 def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
-    """A target is one process, an engine of a driver, too; Kineto's own notes are left out."""
+    """Each target, also an engine of a driver, is one process; Kineto's own marks are left out."""
     run.process("rollout", 0, 1, "node-c")
     two_ranks(run)
     driver = run.process("driver", 0, 1, "node-a")
@@ -84,8 +84,8 @@ def test_processes_and_threads_are_named_ordered_and_apart(run, write) -> None:
     assert not set(written.processes) & {tid for _, tid in written.threads}
 
 
-def test_traces_that_say_which_part_they_show_are_named_by_it(run, write) -> None:
-    """In the order of their numbers; a part that comes twice has tracks for each."""
+def test_tracks_are_named_by_the_part_of_their_trace(run, write) -> None:
+    """Tracks are named and sorted by the part of a trace; a repeated part has its own tracks."""
     process = run.process("rollout", 0, 1)
     for part in ("worker 10 decode", "worker 2 prefill", "", "worker 2 decode", "worker 2 decode"):
         event = {"ph": "X", "name": part, "pid": 0, "tid": 7, "ts": 1}
@@ -106,7 +106,7 @@ def test_traces_that_say_which_part_they_show_are_named_by_it(run, write) -> Non
 
 
 def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
-    """Flows, async events and whatever else has an id meet their like in their own file only."""
+    """Flow, async and bind ids are equal within a trace, and differ between traces."""
     flow = [{"ph": phase, "cat": "f", "name": "flow", "id": 5} for phase in "stf"]
     asynchronous = [{"ph": phase, "cat": "a", "name": "async", "id": "0x5"} for phase in "bne"]
     nested = [{"ph": phase, "cat": "a", "name": "two", "id2": {"local": "x"}} for phase in "be"]
@@ -133,7 +133,7 @@ def test_ids_are_shared_within_a_trace_and_nowhere_else(run, write) -> None:
 
 
 def test_spans_stand_on_lanes_with_their_arguments(run, write) -> None:
-    """Steps, phases and spans have lanes; what overlaps has one of its own, what nests has not."""
+    """Steps, phases and spans have lanes; nested spans share one, overlapping ones do not."""
     process = run.process()
     step = process.span("step", "step 2", NOW, NOW + 1000, step=2)
     phase = process.span("phase", "rollout", NOW, NOW + 900, step=2, parent=step, occurrence=1)
@@ -172,7 +172,7 @@ HOSTILE = [
 
 
 def test_no_text_needs_an_escape_and_all_is_json(run, write) -> None:
-    """Quotes, backslashes, control characters, half pairs, NaN and endless numbers are tamed."""
+    """Quotes, backslashes, control characters, half pairs and NaN are replaced in the file."""
     events = [
         {"ph": "X", "name": name, "cat": name, "pid": name, "tid": name, "ts": n, "dur": 1,
          "args": {name: [name], "deep": {"x": name}}}
@@ -197,8 +197,8 @@ def test_no_text_needs_an_escape_and_all_is_json(run, write) -> None:
     assert written.named("C:/'")["args"]["path"] == "C:/"
 
 
-def test_the_file_says_what_it_is(run, write) -> None:
-    """The first object names run, clock, bound, sources, and what each lacks."""
+def test_the_first_object_describes_the_timeline(run, write) -> None:
+    """The first object of the file has the run, its clock, its sources, and what each lacks."""
     process = run.process()
     process.span("span", "s", NOW, NOW + 1)
     path = process.trace(ROLLOUT, [{"ph": "i", "pid": 1, "ts": 0, "name": "e"}], NOW)
@@ -240,8 +240,8 @@ GOOD = as_trace([{"ph": "X", "name": "good", "pid": 1, "ts": 1, "dur": 1}], {"ep
 
 # failures.md: trace-left-out
 @pytest.mark.parametrize("reason", UNREADABLE)
-def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog, reason) -> None:
-    """It stands in the file's object and the log, its window on the timeline, the others stay."""
+def test_an_unreadable_trace_is_left_out_with_the_reason(run, write, caplog, reason) -> None:
+    """The file, the log and a slice for the window have the reason; other traces are shown."""
     process = run.process()
     bad = process.artifact(ROLLOUT, UNREADABLE[reason])
     process.artifact(UPDATE, GOOD)
@@ -255,7 +255,7 @@ def test_a_trace_that_cannot_be_read_is_left_out_and_said_so(run, write, caplog,
 
 
 def test_windows_without_a_trace_are_shown(run, write) -> None:
-    """Files to be opened elsewhere are linked, lost and failed windows carry their notes."""
+    """A window without a trace is a slice that links its file, or has its state and notes."""
     process = run.process()
     file = process.artifact(ROLLOUT, b"", tool="torch_memory", kind="files")
     key = process.open(ROLLOUT, NOW + 500_000, tool="nsys")
@@ -276,7 +276,7 @@ def test_windows_without_a_trace_are_shown(run, write) -> None:
 
 
 def test_one_trace_at_a_time_is_in_memory(run, tmp_path) -> None:
-    """Four traces need little more memory than one."""
+    """An export of four traces needs less than 1.3 times the memory of one."""
     at = {"ph": "X", "pid": 1, "tid": 1, "dur": 0.5}
     events = [{**at, "name": f"op {n}", "ts": n, "args": {"n": n}} for n in range(2_000)]
     process, peaks = run.process(), []
@@ -293,7 +293,7 @@ def test_one_trace_at_a_time_is_in_memory(run, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_perfetto_drops_none_of_many_overlapping_spans(run, tmp_path) -> None:
-    """Two thousand random spans, nested and overlapping, all arrive where they began."""
+    """Perfetto shows all of 2000 random, overlapping spans with their begins and durations."""
     chance = random.Random(7)  # noqa: S311 -- the same spans each time
     process = run.process()
     expected = []

@@ -1,4 +1,4 @@
-"""`rlprof view`: one file goes to Perfetto's page, whole, and to nobody else."""
+"""`rlprof view` serves one whole file to Perfetto's page, and to no other page."""
 
 import base64
 import gzip
@@ -40,7 +40,7 @@ def _trace(tmp_path):
 
 @pytest.fixture(name="server")
 def _server(trace):
-    """Serve the trace as the command does; into `whole` goes what went out whole."""
+    """Serve the trace as the command does; `whole` gets each file that was sent completely."""
     whole = SimpleQueue()
     headers = {"Access-Control-Allow-Origin": PAGE}
     offers = {TRACE: trace}
@@ -67,7 +67,7 @@ def ask(port, path, method="GET", hosts=None):
 
 
 class Viewing(subprocess.Popen):
-    """The command as a process of its own, up to the link it prints."""
+    """The command as a process that has printed its link."""
 
     def __init__(self, *words):
         argv = [sys.executable, "-m", "rlprof", "view", *map(str, words)]
@@ -89,7 +89,7 @@ class Viewing(subprocess.Popen):
 
 @pytest.fixture(name="view")
 def _view_process():
-    """Return a function that starts the command; what still runs afterwards is killed."""
+    """Return a function that starts the command; commands that still run are killed afterwards."""
     with ExitStack() as stack:
 
         def start(*words):
@@ -100,8 +100,8 @@ def _view_process():
         yield start
 
 
-def test_the_file_is_given_to_the_byte(server, trace):
-    """To Perfetto's page alone, without an encoding; a reload shows what is there now."""
+def test_the_file_is_served_byte_by_byte(server, trace):
+    """The server sends the current file without an encoding, to Perfetto's page alone."""
     status, headers, body = ask(server.server_port, FILE)
 
     assert (status, body) == (200, SECRETS)
@@ -135,7 +135,7 @@ def test_the_file_is_given_to_the_byte(server, trace):
     ("GET", FILE, ["127.0.0.1", "evil.example"], 403),
 )
 def test_no_other_path_method_or_name_is_served(server, method, path, hosts, expected):
-    """A page whose name its owner has made to mean 127.0.0.1 reads nothing; `ssh -L` does."""
+    """Other paths, methods and host names are refused; another port of localhost is not."""
     status, _, body = ask(server.server_port, path, method, hosts)
     other_port = ask(server.server_port, FILE, hosts=["localhost:1"])
 
@@ -144,8 +144,8 @@ def test_no_other_path_method_or_name_is_served(server, method, path, hosts, exp
     assert (other_port[0], other_port[2]) == (200, SECRETS)
 
 
-def test_who_hangs_up_is_passed_over(server, trace, capfd):
-    """A fetch that was cut does not count, is no error of ours, and the next one is served."""
+def test_a_client_that_hangs_up_is_ignored(server, trace, capfd):
+    """A fetch that the client cuts is neither counted nor an error, and the next one is served."""
     trace.write_bytes(os.urandom(1_000_000) * 30)  # more than buffers of sockets hold
     with socket.create_connection(("127.0.0.1", server.server_port)) as plug:
         plug.sendall(b"GET /a1b2/my%20trace.json.gz HTTP/1.0\r\nHost: localhost\r\n\r\n")
@@ -161,12 +161,12 @@ def test_who_hangs_up_is_passed_over(server, trace, capfd):
 
 @pytest.mark.slow
 def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
-    """Not when somebody asked for its head, or for something else; the link leads to the file."""
+    """With `--once` the command ends after a fetch of the whole file, not after other requests."""
     viewing = view(trace, "--port", 0, "--once")
     port, path = viewing.address.port, viewing.address.path
     (url,) = parse_qs(urlsplit(viewing.link).fragment.removeprefix("!/?"))["url"]
     assert viewing.link.startswith(f"{PAGE}/#!/?url=http%3A%2F%2F127.0.0.1%3A9001%2F")
-    # Without a browser here, it is that of another machine, whose port 9001 leads to ours.
+    # Without a browser here, the link is for another machine, whose port 9001 leads here.
     assert url == viewing.address._replace(netloc="127.0.0.1:9001").geturl()
     assert re.fullmatch(r"/[0-9a-f]{16}/my%20trace\.json\.gz", path)
 
@@ -186,8 +186,8 @@ def test_with_once_it_ends_when_the_file_was_fetched(view, trace):
 
 
 @pytest.mark.slow
-def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
-    """It is made as `rlprof export` makes it, and that is said."""
+def test_the_timeline_of_a_run_is_made_and_served(view, tmp_path):
+    """`rlprof view RUN` makes the missing timeline, prints the command for it, and serves it."""
     run = RunBuilder(tmp_path / "runs")
     run.process().span("phase", "rollout", NOW, NOW + 5_000_000, step=1)
 
@@ -205,8 +205,8 @@ def test_of_a_run_the_timeline_is_made_and_served(view, tmp_path):
     assert viewing.end()[0] == 0
 
 
-def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
-    """It is not made again by itself; a part of the run that is exported leaves it alone."""
+def test_a_timeline_older_than_its_run_is_reported(tmp_path, capsys):
+    """An old timeline is reported, but not made again; a partial export does not touch it."""
     run = RunBuilder(tmp_path / "runs")
     run.process().span("phase", "rollout", NOW, NOW + 5_000_000, step=1)
     file = run.export(run.path / "exports")
@@ -228,7 +228,7 @@ def test_a_timeline_older_than_its_run_is_told(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_on_a_terminal_the_browser_is_opened(trace, tmp_path):
-    """With the link that is printed; the page is told the port, since it is not the usual one."""
+    """On a terminal the command opens the link that it prints, which names an unusual port."""
     seen, browser = tmp_path / "seen", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {seen}.part; mv {seen}.part {seen}\n')
     browser.chmod(0o755)
@@ -259,8 +259,8 @@ def refused(capsys, *words):
     ("id_rsa", "secret", "is not named like a trace; name a run folder, or one of .json, "),
     ("trace.json", "", "is empty; its writer may have been killed: export it again"),
 )
-def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
-    """A slip of the finger gives nothing away: it is told what is wrong, and what to name."""
+def test_a_file_that_is_no_trace_is_refused(name, content, why, tmp_path, capsys):
+    """A file that is missing, empty, or not named like a trace is refused with the reason."""
     file = tmp_path / name
     if content is not None:
         file.write_text(content)
@@ -268,8 +268,8 @@ def test_what_is_no_trace_is_not_served(name, content, why, tmp_path, capsys):
     assert refused(capsys, file).startswith(f"rlprof: {file}: {why}")
 
 
-def test_a_port_that_is_taken_is_told_and_a_viewer_that_is_missing(trace, capsys, monkeypatch):
-    """With the way round it; what brings the viewer is said before anything is bound."""
+def test_a_taken_port_or_a_missing_viewer_is_an_error(trace, capsys, monkeypatch):
+    """A taken port, or a missing offline viewer, is an error with the remedy."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         err = refused(capsys, trace, "--port", port)
@@ -288,11 +288,11 @@ def test_a_port_that_is_taken_is_told_and_a_viewer_that_is_missing(trace, capsys
     )
 
 
-def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
-    """With about how much it is, and how there is less of it."""
+def test_a_file_too_large_for_a_browser_is_warned_of(tmp_path, capsys):
+    """A file too large for a browser causes a warning with its size and a way to export less."""
     file = tmp_path / "timeline.json.gz"
     with file.open("wb") as stream:
-        stream.truncate(150_000_000)  # a hole: it takes no room
+        stream.truncate(150_000_000)  # a hole: it takes no disk space
 
     _view._warn(tmp_path, file)
 
@@ -304,7 +304,7 @@ def test_what_is_too_large_for_a_browser_is_told(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_offline_serves_the_whole_page_and_the_trace(view, trace):
-    """Every file that Perfetto's page names, with its checksum, and ours; to that page alone."""
+    """`--offline` serves every file of Perfetto's page with its checksum, and the trace."""
     viewing = view(trace, "--offline", "--port", 0)
     port = viewing.address.port
     _, headers, index = ask(port, "/")

@@ -1,4 +1,4 @@
-"""A TokenizerManager as verl holds it, of one scheduler, and everything that can be asked of it."""
+"""A TokenizerManager with one scheduler, as verl holds it, and windows of every kind."""
 
 import asyncio
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.sglang_real.drive import (
 from tests.sglang_real.sessions import SIX, session, windows
 
 SKIPPED = {"steps": SIX, "lengths": [14], "iterations": {"skip": 3, "count": 5}}
-"""Windows of one request: a second one may come in after the steps that are skipped."""
+"""Windows of one request: a second one could arrive after the skipped steps."""
 ASKED = {
     "nothing": {},
     "one step": {"iterations": {"count": 1}},
@@ -32,7 +32,7 @@ DEADLY = {
     "memory": {"activities": ["MEM"]},
     "cuda profiler": {"activities": ["CUDA_PROFILER"]},
 }
-"""What ends an engine when somebody sends it."""
+"""Requests that end an engine without rlprof inside."""
 
 
 async def main():
@@ -55,7 +55,7 @@ async def main():
 
 
 async def deadly(manager):
-    """Send what ends an engine, through the adapter where it can be asked there, and by others."""
+    """Send requests that end an engine: through the adapter where it allows them, and directly."""
     below = Path(ARGUMENTS["home"], "a-file")
     below.write_text("in the way")
     refused = {
@@ -81,7 +81,7 @@ async def deadly(manager):
 
 
 async def somebody_else(manager):
-    """Record while somebody has a session of their own; theirs is not ours to end."""
+    """Record while another user has a session, which must not be ended."""
     theirs = str(Path(ARGUMENTS["home"], "busy"))
     await start_profile(manager, output_dir=theirs, with_stack=False)
     await windows("busy", manager, steps=(1,), lengths=[4], way="native")
@@ -103,7 +103,7 @@ async def weights(manager):
 
 
 async def counted(manager):
-    """Record nothing but counters, as a run does that is always on."""
+    """Record only counters, as an always-on run does."""
     with rlprof.open(config(tool="none", counters={"every_s": 0.05}), role="driver") as prof:
         prof.attach(manager, role="rollout", replica=0, ranks=[0])
         got = await batch(manager, "counted", [150, 150, 150])
@@ -111,7 +111,7 @@ async def counted(manager):
 
 
 async def in_flight(manager):
-    """End a window while requests go on, and one that was given up."""
+    """End a window while requests are in flight and after one was aborted."""
     long = asyncio.create_task(batch(manager, "long", [150, 150]))
     with session("in flight", manager) as prof:
         for _ in prof.steps([1]):

@@ -1,4 +1,4 @@
-"""Two windows of one real engine, whatever becomes of them, and what its schedulers are in then."""
+"""Two windows of one real engine, whole or not, and the state of its schedulers afterwards."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""An Engine that is asked by plain calls, so its loop rests in between; it ends in a window."""
+"""An Engine with plain calls, whose loop rests in between; it is shut down in a window."""
 
 import rlprof
 from tests.sglang_real.drive import config, engine, run, told

@@ -1,4 +1,4 @@
-"""What a CPU has no build of, and SGLang asks for at its import: it stands in for that.
+"""Stands in for packages that SGLang imports and that have no build for CPUs.
 
 SGLang's schedulers and its detokenizer are processes of their own, begun anew rather than forked,
 so this must be found by each: the tests put this folder first on PYTHONPATH, where the interpreter
@@ -20,7 +20,7 @@ from typing import Any
 class Kernels(ModuleType):
     """Stands in for `sgl_kernel`, whose wheels are for CUDA: all can be imported, nothing called.
 
-    A test that comes here would be one of these stand-ins and not of SGLang, so it must fail.
+    A test that calls a kernel would test this stand-in and not SGLang, so it must fail.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -34,10 +34,10 @@ class Kernels(ModuleType):
 
 
 class Triton(ModuleType):
-    """Stands in for `triton`, a gigabyte: decorates and annotates kernels that nobody launches."""
+    """Stands in for `triton`, a gigabyte: decorates and annotates kernels that never run."""
 
     __version__ = "3.8.0"
-    """torch and SGLang compare it; the one their wheels would bring."""
+    """torch and SGLang compare this version; it is the one that their wheels require."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -54,13 +54,13 @@ class Triton(ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the two, with all their submodules, and makes torchvision importable."""
+    """Finds both stand-ins, with all their submodules, and makes torchvision importable."""
 
     stand_ins: dict[str, type[ModuleType]] = {"sgl_kernel": Kernels, "triton": Triton}
     absent = ("sgl_kernel.scalar_type",)
-    """SGLang knows what to do without it."""
+    """SGLang works without this module."""
     operators: Any = None
-    """torchvision's, declared: transformers wants the package, and its library may be for CUDA."""
+    """torchvision's operators: transformers imports it, and its library may be for CUDA."""
 
     def find_spec(
         self, name: str, path: object = None, target: object = None
@@ -85,7 +85,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self.stand_ins[spec.name.partition(".")[0]](spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """All of it is in its class."""
+        """Do nothing: the class has it all."""
 
 
 sys.meta_path.insert(0, Finder())
