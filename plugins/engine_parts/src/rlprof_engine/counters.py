@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_EVERY_S = 1.0
+_EVERY_S, _MOST_S = 1.0, 5.0
 _SHARE = 50
-"""An answer costs time on the server's event loop; pause for this many times as long."""
+"""An answer costs time on the server's event loop; pause for this many times as long, but for
+`_MOST_S` at most: a busy server, whose counters matter most, answers late without working on it."""
 _AGAIN_S = 30.0
-"""Ask less often if a server does not answer or has no such counters."""
+"""The pause while a server has not answered yet, or has no such counters."""
 _ANSWER_S = 2.0
 _MOST = 4 << 20
 
@@ -26,6 +27,7 @@ class Polled:
     def __init__(self, ask: Callable[[], Mapping[str, float]]) -> None:
         self._ask = ask
         self._next = 0.0
+        self._has_answered = False
         self._news: Mapping[str, float] = {}
 
     def news(self) -> Mapping[str, float]:
@@ -44,7 +46,9 @@ class Polled:
             found = self._ask()
         now = time.monotonic()
         self._news = found
-        self._next = now + (max(_EVERY_S, _SHARE * (now - began)) if found else _AGAIN_S)
+        self._has_answered |= bool(found)
+        pause_s = min(max(_EVERY_S, _SHARE * (now - began)), _MOST_S)
+        self._next = now + (pause_s if self._has_answered else _AGAIN_S)
 
 
 def fetched(url: str) -> bytes:
