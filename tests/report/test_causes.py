@@ -79,7 +79,7 @@ def test_slow_steps_without_a_known_cause_name_the_phase_that_grew(
     if phase == "eval":
         title = f"{where}: eval takes {more}, and most steps have no such phase."
     which = "such a step" if len(slow) > 1 else "step 6"
-    end = f" Without that {which} would take 0.15 s at best."
+    end = f" Without that, {which} takes 0.15 s at best."
     said = end if where else "(median of 11, mean 0.30 s). No cause"
     assert [one.title for one in analysis.findings] == [title] * bool(where)
     assert said in analysis.verdict
@@ -408,6 +408,7 @@ def test_one_blocking_call_among_awaited_ones_is_named(tmp_path):
     (first, *_) = analyse(rlprof.read(folder.write(tmp_path / "run", until=20))).findings
 
     assert (first.cause, first.seconds) == ("blocked", pytest.approx(1.05))
+    assert "Its other calls hold up none" in " ".join(first.evidence)
 
 
 def rollouts(path, *, trajectories, in_turn=False, counters=None, name="rollout"):
@@ -454,7 +455,7 @@ def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
     tail = rollouts(tmp_path / "tail", trajectories=24, counters=full)
     few = rollouts(tmp_path / "few", trajectories=0, counters={"requests_waiting": 2})
 
-    said = "24 requests wait in the engines on average while 8 run."
+    said = "24 requests wait in the engines on average while 8.0 run."
     assert f"{said} Let each engine run more requests at once" in alone.verdict
     assert tail.findings[0].cause == "tail"
     assert f"{said} Their KV cache is 97% full: give it more memory" in " ".join(tail.notes)

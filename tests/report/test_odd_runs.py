@@ -71,7 +71,7 @@ def test_a_step_slowed_by_rlprof_is_a_recording_finding(hook, phase, tmp_path):
     analysis = analyse(run, step=4)
 
     assert [one.cause for one in analysis.findings] == ["recording"]
-    assert "What rlprof itself does takes 2.00 s of it" in analysis.verdict
+    assert "rlprof itself takes 2.00 s of the step" in analysis.verdict
     assert f"The longest is the {hook} of torch" in " ".join(analysis.findings[0].evidence)
     waited = ("torch was configured first, which took 2.0 s",) * (hook == "configure")
     assert run.captures[0].notes == waited
@@ -352,7 +352,7 @@ def test_ranks_that_meet_are_to_be_recorded_once(late, told, tmp_path):
     for step in () if told else (None, 5):
         first = analyse(rlprof.read(path), step=step).findings[0]
         assert (first.cause, first.seconds) == ("device", pytest.approx(0.4, abs=1e-3))
-        assert first.title.startswith("trainer: rank 1 comes last ")
+        assert first.title.startswith("trainer: rank 1 is the last ")
 
 
 def test_a_run_of_attach_is_recorded_by_attach_again(tmp_path):

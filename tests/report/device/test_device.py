@@ -174,10 +174,10 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
         LateRank("actor", "2/update", 1, pytest.approx(4e-3), 10, 10),
     )
     assert [one.late_s for one in found.late[2:]] == [0.0, 0.0]
-    (late,) = [one for one in findings if "comes last" in one.title]
-    assert late.title == "actor: rank 1 comes last to collectives, and the others wait."
+    (late,) = [one for one in findings if "the last to reach" in one.title]
+    assert late.title == "actor: rank 1 is the last to reach collectives, and the others wait."
     assert late.seconds == pytest.approx(4e-3)
-    assert late.evidence[0] == "So it was in 20 of 20 collectives, in 2 windows."
+    assert late.evidence[0] == "This was so in 20 of 20 collectives, in 2 windows."
     step = Step(1, 0.0, 0.1, "clean", (), 0.0)
     assert late_in(found, step) == ()  # 4 ms of 100 are no cause
 
@@ -192,7 +192,7 @@ def test_ranks_that_are_late_by_turns_are_named(tmp_path):
 
     for made, who in (run, "the 3 ranks on node-1"), (others, "ranks 3-5"):
         titles = [one.title for one in device_findings(device_of(made.read()))]
-        assert f"actor: {who} come last to collectives, and the others wait." in titles
+        assert f"actor: {who} are the last to reach collectives, and the others wait." in titles
 
 
 def test_ranks_that_change_with_the_window_are_no_finding(tmp_path):
@@ -206,7 +206,7 @@ def test_ranks_that_change_with_the_window_are_no_finding(tmp_path):
 
     found = device_findings(device_of(run.read()))
 
-    assert [one for one in found if "comes last" in one.title] == []
+    assert [one for one in found if "the last to reach" in one.title] == []
     assert device_of(replicas.read()).late == ()
 
 

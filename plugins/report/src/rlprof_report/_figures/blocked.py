@@ -38,9 +38,12 @@ def blocked_of(found: Trajectories) -> Blocked | None:
             is_call = own["name"] == found.words.number(name)
             for tool in np.unique(own["tool"][is_call]).tolist():
                 chosen = is_call & (own["tool"] == tool)
-                seconds, calls = max(loop.held_up(chosen), loop.held_up_by_one(chosen))
-                if seconds > (best.seconds if best else 0):
-                    best = Blocked(seconds, calls, process, name, found.words[tool])
+                (by_all, calls), by_one = loop.held_up(chosen), loop.held_up_by_one(chosen)
+                if max(by_all, by_one) > (best.seconds if best else 0):
+                    seconds, calls = (by_one, 1) if by_one > by_all else (by_all, calls)
+                    best = Blocked(
+                        seconds, calls, process, name, found.words[tool], by_one > by_all
+                    )
     return best
 
 
@@ -57,14 +60,14 @@ class _Thread:
         self._own_moments = np.sort(moments + np.concatenate([self._base, self._base]))
         self._began, self._ended = np.sort(self._start[is_whole]), np.sort(self._end[is_whole])
 
-    def held_up_by_one(self, chosen: np.ndarray) -> tuple[float, int]:
-        """Return the same for the longest of the *chosen* calls that sees nothing else move."""
+    def held_up_by_one(self, chosen: np.ndarray) -> float:
+        """Return how long the longest of such *chosen* calls holds up the others; zero: none."""
         places = np.flatnonzero(chosen)
         quiet = places[self._others(places, self._start[places], self._end[places]) == 0]
         if not len(quiet):
-            return 0.0, 0
+            return 0.0
         longest = quiet[np.argmax(self._end[quiet] - self._start[quiet])]
-        return self.held_up(np.arange(len(chosen)) == longest)
+        return self.held_up(np.arange(len(chosen)) == longest)[0]
 
     def held_up(self, chosen: np.ndarray) -> tuple[float, int]:
         """Return how long, and how often, the *chosen* calls hold up the others; zero: never."""

@@ -265,7 +265,7 @@ def _ours(step: Step) -> Iterator[Measure]:
             "recording",
             step.cost_s,
             longest.target,
-            f"What rlprof itself does takes {secs(step.cost_s)} of it.",
+            f"rlprof itself takes {secs(step.cost_s)} of the step.",
             (f"The longest is the {longest.what} of {longest.tool} on {longest.target}.",),
             (f"window {longest.window}",),
             bound_s=step.cost_s,

@@ -61,7 +61,7 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
 def _names(finding: Finding, role: str, least: float) -> bool:
     """Whether *finding* names the late rank of *role* in at least this many steps."""
     if finding.cause == "device":
-        return finding.title.startswith(f"{role}: ") and "last to collectives" in finding.title
+        return finding.title.startswith(f"{role}: ") and "last to reach" in finding.title
     is_ones = finding.cause in ("straggler", "alone", "data", "gc") and len(finding.steps) >= least
     return is_ones and any(one.startswith(f"{role} ") for one in finding.where)
 

@@ -46,11 +46,15 @@ def queues_of(analysis: Analysis, run: Run) -> str:
         return ""
     used = float(np.mean(means, axis=0)[2])
     todo = "let each engine run more requests at once" if used < _FULL else "give it more memory"
-    cache = f"Their KV cache is {used:.0%} full: {todo}" if used else todo.capitalize()
+    cache = f"Their KV cache is {used:.0%} full: {todo}" if used >= 0.01 else todo.capitalize()
     return (
-        f"During rollouts, {waiting:.0f} requests wait in the engines on average while "
-        f"{running:.0f} run. {cache}, or add replicas."
+        f"During rollouts, {_count(waiting)} requests wait in the engines on average while "
+        f"{_count(running)} run. {cache}, or add replicas."
     )
+
+
+def _count(mean: float) -> str:
+    return f"{mean:.1f}" if mean < 10 else f"{mean:.0f}"
 
 
 def _rollouts(analysis: Analysis) -> Iterator[tuple[float, float]]:

@@ -107,13 +107,16 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
     who, is_tool = context.name(blocked.process), blocked.name == "tool_call"
     what = f"the tool {blocked.tool}" if is_tool else "the reward"
     times = f"{blocked.calls} times" if blocked.calls > 1 else "once"
+    why = "Its calls run one at a time: await them, or use threads, as asyncio.to_thread does."
+    if blocked.is_one:
+        why = "Its other calls hold up none: look for any code of that thread that does not await."
     return Measure(
         "blocked",
         blocked.seconds,
         blocked.tool,
         f"No other trajectory of {who} goes on while {what} runs: {secs(blocked.seconds)}, "
         f"{times}.",
-        ("Its calls run one at a time: await them, or use threads, as asyncio.to_thread does.",),
+        (why,),
         (f"{what} on {who}",),
     )
 

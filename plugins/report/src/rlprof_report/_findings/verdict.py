@@ -58,10 +58,10 @@ def of_run(
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
         return f"{head} {odd or _nothing(analysis, queues, has_tool=has_tool)}"
-    first, it = findings[0], "it"
+    first, which = findings[0], "a step"
     if len(first.steps) < len(clean.steps) / 2:
-        it = "such a step" if len(first.steps) > 1 else numbered(first.steps)
-    return f"{head} {first.title} {_without(first, it)}{few}"
+        which = "such a step" if len(first.steps) > 1 else numbered(first.steps)
+    return f"{head} {first.title} {_without(first, which)}{few}"
 
 
 def with_silent(answer: str, silent: Silent) -> str:
@@ -132,10 +132,10 @@ def _most_of(analysis: Analysis, phase: str) -> str:
     return f"{share:.0%} of its critical path is {_KINDS[most]}" if is_known else ""
 
 
-def _without(finding: Finding, it: str = "it") -> str:
+def _without(finding: Finding, which: str) -> str:
     """Subtract the bound from the step that the finding is a share of, as both are printed."""
     best = round(finding.seconds / finding.share, 2) - round(finding.bound_s, 2)
-    return f"Without that {it} would take {secs(max(0.0, best))} at best."
+    return f"Without that, {which} takes {secs(max(0.0, best))} at best."
 
 
 def _too_few(analysis: Analysis) -> str:
@@ -177,4 +177,4 @@ def of_step(
     if not findings:
         return f"{head}{nothing}"
     own = f" Unlike its neighbours: {findings[shared].title}" if 0 < shared < len(findings) else ""
-    return f"{head} {findings[0].title} {_without(findings[0])}{own}"
+    return f"{head} {findings[0].title} {_without(findings[0], 'the step')}{own}"

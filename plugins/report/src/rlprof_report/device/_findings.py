@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from rlprof_report._figures.slow import slow_of, together
-from rlprof_report._plain import listed
+from rlprof_report._plain import listed, secs
 from rlprof_report.values import Finding
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ def _of_roles(device: Device, usual: _Usual) -> Iterator[Finding]:
             yield _finding(
                 f"{role.role}: {title} {seconds / of_s:.0%} of {listed(phases)}.",
                 (
-                    f"{recorded_s:.3f} of {role.temporal.window_s:.3f} s in {traces}{more}.",
-                    f"{worst.target} in {worst.window} has the most: {of(worst):.3f} s.",
+                    f"{secs(recorded_s)} of {secs(role.temporal.window_s)} in {traces}{more}.",
+                    f"{worst.target} in {worst.window} has the most: {secs(of(worst))}.",
                 ),
                 (seconds, of_s),
                 worst,
@@ -155,7 +155,7 @@ def _by_turns(device: Device, windows: _Windows) -> tuple[_Windows, dict[int, st
             late_s, votes = sum(one.late_s for one in mine), sum(one.votes for one in mine)
             first = attrs.evolve(mine[0], rank=own[0], late_s=late_s / len(mine), votes=votes)
             merged[window].append(first)
-    return merged, {own[0]: f"{together(own, host)} come"}
+    return merged, {own[0]: f"{together(own, host)} are"}
 
 
 def _last(
@@ -169,7 +169,7 @@ def _last(
     # The others wait as much longer than the late one does.
     waits = [_wait_s(ones, one) for ones, one in zip(windows.values(), last, strict=True)]
     role, rank = last[0].role, last[0].rank
-    who = names.get(rank, f"rank {rank} comes")
+    who = names.get(rank, f"rank {rank} is")
     mine = [one for one in device.captures if (one.role, one.rank) == (role, rank)
             and one.window in windows]  # fmt: skip
     spans = [
@@ -185,10 +185,10 @@ def _last(
     votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
     return [
         _finding(
-            f"{role}: {who} last to collectives, and the others wait.",
+            f"{role}: {who} the last to reach collectives, and the others wait.",
             (
-                f"So it was in {votes} of {count} collectives, in {many}.",
-                f"The others wait {sum(waits):.3f} s longer in collectives.",
+                f"This was so in {votes} of {count} collectives, in {many}.",
+                f"The others wait {secs(sum(waits))} longer in collectives.",
             ),
             (sum(waits) / steps, span_s / steps),
             mine[0],

@@ -57,6 +57,8 @@ class Blocked:
     name: str
     """`tool_call` or `reward`."""
     tool: str
+    is_one: bool = False
+    """Whether other calls of the tool hold up nothing, so other code of the thread may do it."""
 
 
 @attrs.frozen
