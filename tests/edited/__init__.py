@@ -1,1 +1,1 @@
-"""Real engines whose sources are edited in a copy: what the next release may do to us."""
+"""Real engines with edited sources, as their next releases may have them."""

@@ -1,4 +1,4 @@
-"""Copies of an installed package in which some names read otherwise; all else is linked."""
+"""Copies of an installed package with some names changed; all other files are links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Edit:
     files: str
     """A glob below the package."""
     old: str
-    """A pattern of what is there."""
+    """A pattern of the original text."""
     new: str
 
 

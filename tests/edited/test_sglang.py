@@ -1,4 +1,4 @@
-"""The real SGLang with names that its next release may have changed: nothing leaks, all is told."""
+"""The real SGLang with changed names: no session leaks, and each loss has a reason."""
 
 import importlib.util
 import os

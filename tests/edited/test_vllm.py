@@ -1,4 +1,4 @@
-"""The real vLLM with names that its next release may have changed: nothing hangs, all is told."""
+"""The real vLLM with changed names: requests are answered, and each loss has a reason."""
 
 import importlib.util
 import os

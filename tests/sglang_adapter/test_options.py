@@ -119,7 +119,7 @@ def test_a_method_that_a_release_lacks_is_named(version, named):
 
 @pytest.mark.parametrize(("nodes", "counts"), [(1, True), (2, False)])
 def test_schedulers_count_steps_only_if_all_of_them_are_here(nodes, counts):
-    """rlprof counts steps in the schedulers only if all of them are on one node."""
+    """Steps are counted in the schedulers only if all of them are on one node."""
     facts = Facts("Engine", device="cuda", is_inside=True, nodes=nodes)
     request = Request(SglangOptions(iterations=Iterations(2)), facts, {})
 

@@ -219,7 +219,7 @@ def test_facts_are_read_from_the_launch_arguments():
      ([{"rlprof": {"error": "x"}}], False, ())],
 )  # fmt: skip
 def test_our_code_is_in_all_schedulers_or_in_none(states, is_inside, lacks):
-    """rlprof counts as inside only if every replica's first scheduler reports it, without lacks."""
+    """Our code counts as inside only if the first scheduler of each replica reports it, whole."""
     found = looked_inside(Facts("x"), states)
 
     assert (found.is_inside, found.lacks) == (is_inside, lacks)

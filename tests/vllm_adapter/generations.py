@@ -78,7 +78,7 @@ def engine_class(release: str, kind: str) -> type[Stand]:
 
 
 class Worker:
-    """One of *tp* times *pp*, in replica *dp*, as the workers of vLLM know of themselves."""
+    """One of *tp* times *pp* workers in replica *dp*, with the attributes of vLLM's."""
 
     def __init__(self, rank: int, tp: int = 1, pp: int = 1, dp: int = 0) -> None:
         sizes = {"tensor_parallel_size": tp, "pipeline_parallel_size": pp}

@@ -1,4 +1,4 @@
-"""The signatures of vLLM's releases, kept beside this file.
+"""The signatures of vLLM's releases, kept next to this file.
 
 `python -m tests.vllm_adapter.signatures --refresh` reads them out of the wheels of each release;
 `--check` asks whether the newest release of the index says anything that none of these does.
@@ -34,7 +34,7 @@ METHODS = {
 """Class → where it is defined, and the methods whose signatures are kept."""
 
 _ATTRIBUTES = ("errored", "output_handler", "output_processor", "vllm_config", "engine_core")
-"""What the adapter looks at of an AsyncLLM."""
+"""The attributes of an AsyncLLM that the adapter reads."""
 
 
 def described(sources: Mapping[str, str]) -> Json:

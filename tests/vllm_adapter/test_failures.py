@@ -1,4 +1,4 @@
-"""Whole sessions on engines that go wrong: what the manifest says, and that generation goes on."""
+"""Whole sessions on faulty engines: the manifest names the fault, and generation continues."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ def _lab(tmp_path):
 # failures.md: vllm-cut
 @pytest.mark.parametrize("kind", ["AsyncLLM", "LLM"])
 def test_a_stop_under_load_is_not_waited_for(lab, traces, kind):
-    """The step goes on after its time; the stop is never cut short, and what it wrote is had."""
+    """A step continues after the timeout of a slow stop, whose trace is collected later."""
     handle = engine(NEW, kind, directory=traces, launched=QUIET)
     gate = handle.gates["stop_profile"] = threading.Event()
 
@@ -65,8 +65,8 @@ async def _task():
 
 # failures.md: vllm-loop
 @pytest.mark.parametrize("is_given", [False, True])
-def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is_given):
-    """Whoever asks an AsyncLLM first gives it its loop for ever; ours ends with the question."""
+def test_an_engine_without_a_loop_is_not_bound_to_rlprofs_loop(lab, handle, is_given):
+    """An AsyncLLM that has had no call is recorded only if its loop is given."""
     handle.output_handler, loops = None, []
 
     def look(**given):
@@ -93,11 +93,11 @@ def test_an_engine_that_lives_on_no_loop_yet_is_not_tied_to_ours(lab, handle, is
 
 # failures.md: vllm-loop
 def test_requests_are_watched_from_the_engines_own_loop(lab, handle):
-    """A request that came in between, on another thread, would never be answered."""
+    """The frontend's requests are replaced and restored on the thread of the engine's loop."""
     threads = []
 
     class Processor:
-        """Notes where its requests are put in another place."""
+        """Notes the threads on which its attributes are set."""
 
         def __setattr__(self, name, value):
             threads.append(threading.current_thread())
@@ -130,8 +130,8 @@ with rlprof.open(config, role="trainer") as prof:
 
 
 # failures.md: engine-gone
-def test_a_server_that_never_answers_does_not_hold_up_the_end_of_the_process(tmp_path):
-    """The process ends while a question to the server is still open."""
+def test_a_silent_server_does_not_hold_up_the_end_of_the_process(tmp_path):
+    """A process ends while its request to a silent server is still open."""
     done = subprocess.run([sys.executable, "-c", SILENT, str(tmp_path)], timeout=60, check=False)
 
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""Windows that vLLM's workers record: what they are told, what they answer, and what is left."""
+"""Windows that vLLM's workers record: orders, answers, and the files that remain."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def _driven(monkeypatch, tmp_path):
 
 
 def test_each_worker_records_the_steps_asked_for(driven):
-    """Its answers are left with the facts, and beside it the life of the requests."""
+    """Each worker records exactly the steps asked for, and requests are exported with them."""
     one = driven(iterations=Iterations(count=3))
 
     found = one.record(lambda: driven.handle.generate("jest"))
@@ -53,7 +53,7 @@ def test_each_worker_records_the_steps_asked_for(driven):
 
 
 def test_only_chosen_ranks_record(driven):
-    """Another worker says that it was not chosen, which is no failure."""
+    """Of two workers only the chosen rank records, and the summary is whole."""
     one = driven(workers=orders(ranks=(4, 5), chosen=(5,)))
 
     found = one.record(lambda: driven.handle.generate("jest"))
@@ -62,8 +62,8 @@ def test_only_chosen_ranks_record(driven):
     assert (list(one.followers), found.made["_vllm.json"].status) == ([1], "whole")
 
 
-def test_what_goes_wrong_in_a_window_is_said(driven):
-    """Also that workers cannot be asked any more, and that the engine has died."""
+def test_misuse_and_unreachable_workers_are_reported(driven):
+    """Hooks in the wrong order, workers that cannot be reached and a dead engine are errors."""
     one = driven()
 
     one.assert_told("vllm", driven.handle, "collective_rpc", "its workers cannot")
@@ -73,7 +73,7 @@ def test_what_goes_wrong_in_a_window_is_said(driven):
 
 
 def test_a_window_whose_begin_fails_is_ended_in_the_workers(driven):
-    """They record, though their answers were lost; the next window is recorded."""
+    """If the answers to a begin are lost, the stop ends the window in the workers all the same."""
     one, carry = driven(), driven.handle._collective_rpc
     one.call("configure")
     driven.handle._collective_rpc = lambda **given: carry(**given) and {}["no answer"]
@@ -85,7 +85,7 @@ def test_a_window_whose_begin_fails_is_ended_in_the_workers(driven):
 
 
 def test_a_worker_that_cannot_record_refuses_at_once(driven, monkeypatch):
-    """An unknown release runs its steps by another method."""
+    """If workers lack the method that runs steps, `configure` fails and names it."""
     monkeypatch.delattr(Worker, "execute_model")
 
     with pytest.raises(CaptureError, match=r"no worker records: .* no Worker.execute_model"):
@@ -93,7 +93,7 @@ def test_a_worker_that_cannot_record_refuses_at_once(driven, monkeypatch):
 
 
 def test_an_engine_in_this_process_records_on_its_thread(driven):
-    """Its plugin is loaded late, if rlprof was installed during the run."""
+    """An engine in this process is ready to record on the thread that calls it."""
     driven.handle.engine_core = type("InprocClient", (), {})()
 
     assert driven().call("configure").runs_on() == "thread"
@@ -101,7 +101,7 @@ def test_an_engine_in_this_process_records_on_its_thread(driven):
 
 @pytest.mark.parametrize(("asks", "answers"), [(True, True), (True, False), (False, True)])
 def test_a_server_in_development_mode_passes_orders_on(driven, monkeypatch, asks, answers):
-    """Its own process answers, too, with the requests of the window, if it has our code."""
+    """A server in development mode passes orders on; its frontend adds requests if it can."""
     worker, orders_ = Worker(0), []
     routes = ("collective_rpc", "start_profile", "is_sleeping")
     got = {"/version": {"version": "0.33.0"}, "/is_sleeping": {"is_sleeping": False},
@@ -142,15 +142,15 @@ def test_a_server_in_development_mode_passes_orders_on(driven, monkeypatch, asks
      (Worker(7, 2, 3, 1), 7, {"tp": 1, "pp": 0, "dp": 1})],
 )  # fmt: skip
 def test_a_worker_knows_its_place(worker, number, where):
-    """Replica by replica, stage by stage, rank by rank; a rank counts on from one to the next."""
+    """The number and the coordinates of a worker follow from its rank, layout and replica."""
     found = inside.place_of(worker)
 
     assert (found.number, found.coordinates) == (number, where)
     assert (found.owner, found.instead) == (worker, {})
 
 
-def test_what_a_worker_has_is_watched():
-    """The weights of its model, and a profiler that would name steps itself; both may be absent."""
+def test_a_workers_weights_and_profiler_are_wrapped():
+    """The model's `load_weights` and a profiler that names steps are wrapped where they exist."""
     worker, model, steps = Worker(0), object(), []
     plain = [cut.method for cut in inside.place_of(worker).cuts]
     worker.vllm_config.parallel_config.data_parallel_rank = 3
@@ -186,8 +186,8 @@ HAS_IT = {"methods": ("start_profile",)}
     (HAS_IT | {"profiler": ""}, ["torch"], "it is off; launch the engine"),
     (HAS_IT | {"profiler": "", "version": "9"}, ["torch"], "vLLM 9 has it in a place unknown"),
 )
-def test_the_way_follows_from_what_is_known(monkeypatch, facts, tools, found):
-    """In the workers if our code is there, else by vLLM's own profiler, else it is said why."""
+def test_the_way_follows_from_the_facts(monkeypatch, facts, tools, found):
+    """The workers record if they have rlprof, else vLLM's profiler; else the error says why."""
     sources = None if "version" not in facts else "its sources"
     monkeypatch.setattr(_vllm, "sources_here", lambda: sources)
     monkeypatch.setattr(_vllm, "has_known_profiler", lambda there: there is None)
@@ -207,7 +207,7 @@ def test_the_way_follows_from_what_is_known(monkeypatch, facts, tools, found):
      (True, {"is_here": True}, True), (True, {"records_frontend": True}, True)],
 )  # fmt: skip
 def test_two_profilers_never_run_in_one_process(monkeypatch, is_on, facts, is_refused):
-    """Vllm's own would run here, where another one does: both would crash."""
+    """A window of vLLM's profiler is refused where another torch profiler runs."""
     profiler = SimpleNamespace(_is_profiler_enabled=is_on)
     torch = SimpleNamespace(autograd=SimpleNamespace(profiler=profiler))
     monkeypatch.setitem(sys.modules, "torch", None if is_on is None else torch)

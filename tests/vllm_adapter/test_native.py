@@ -1,4 +1,4 @@
-"""What vLLM's own profiler leaves of a window, and what is read from an engine before it starts."""
+"""Windows of vLLM's own profiler: their files, and the facts read from an engine before."""
 
 import asyncio
 import gzip
@@ -28,7 +28,7 @@ STEP = (1_700_000_000_000_000_000, "execute_context_1(2)_generation_0(0)")
 
 @pytest.fixture(name="exported")
 def _exported(monkeypatch, tmp_path):
-    """Return a function that exports a window with those notes and files; by what they are of."""
+    """Return a function that exports a window with given notes and files, by their part."""
     driven = Driven(monkeypatch, tmp_path, Vllm, None)
     (driven.folder / "native").mkdir()
 
@@ -51,7 +51,7 @@ def where(exported, artifact):
 
 # failures.md: vllm-traces
 def test_each_trace_is_of_its_worker(exported):
-    """By its name or its own word; the frontend's is nobody's, and never idle."""
+    """A trace belongs to a worker by its name or its content; the frontend's is never idle."""
     names = ["a_rank0.1.pt.trace.json", "b_rank-5.1.pt.trace.json", "c.2.pt.trace.json"]
     files = [(names[0], [STEP], 0), (names[1], [], 0), (names[2], [STEP], 2),
              ("host_async_llm.3.pt.trace.json", [], 0)]  # fmt: skip
@@ -69,8 +69,8 @@ def test_each_trace_is_of_its_worker(exported):
 
 
 # failures.md: vllm-traces
-def test_a_trace_that_was_cut_takes_no_other_with_it(exported):
-    """Of two workers one ran out of disk: its file is kept as it is, the other one is a trace."""
+def test_a_cut_trace_spoils_no_other(exported):
+    """A cut trace is kept as a partial file, and the trace of the other worker is whole."""
     file = exported.driven.folder / "native" / "b_rank1.1.pt.trace.json"
     file.write_bytes(kineto([STEP], 4000, 1)[:20])
 
@@ -86,7 +86,7 @@ def test_a_trace_that_was_cut_takes_no_other_with_it(exported):
 
 @pytest.mark.parametrize(("sizes", "lacks"), [((1, 1, 1), 0), ((2, 1, 1), 1), ((2, 3, 2), 11)])
 def test_workers_without_a_trace_are_counted(exported, sizes, lacks):
-    """Each of the layout should have left one; of an unknown layout one, a worker by its number."""
+    """Workers of a known layout that left no trace are counted; an unknown layout lacks none."""
     layout = dict(zip(("tp", "pp", "dp"), sizes, strict=True))
 
     known = exported([("rank0.1.pt.trace.json", [STEP], 0)], has_layout=True, **layout)["summary"]
@@ -97,8 +97,8 @@ def test_workers_without_a_trace_are_counted(exported, sizes, lacks):
     assert unknown["summary"].status == "whole"
 
 
-def test_what_an_engine_has_is_read_without_a_call(tmp_path):
-    """Its sizes, its profiler, its methods; a handle of anything says less."""
+def test_the_facts_of_an_engine_are_read_without_a_call(tmp_path):
+    """Layout, profiler and methods are read from attributes; an unknown handle has fewer facts."""
     launched = {"torch_profiler_with_stack": True, "ignore_frontend": True, "max_iterations": 4}
     handle = engine("vllm==0.33.0", "LLM", directory=tmp_path, tp=2, launched=launched)
     sizes = handle.llm_engine.vllm_config.parallel_config
@@ -121,8 +121,8 @@ def test_what_an_engine_has_is_read_without_a_call(tmp_path):
 
 
 # failures.md: vllm-native
-def test_what_an_engine_does_not_say_is_neither_asked_for_nor_told(tmp_path):
-    """A handle that takes any arguments gets none; a folder other than the launch's is told."""
+def test_an_opaque_engine_gets_no_arguments(tmp_path):
+    """An opaque handle gets no arguments; a folder other than the launch's is unsupported."""
     handle = engine("vllm==0.33.0", directory=tmp_path)
     start = lambda **given: handle.start_profile(**given)  # noqa: E731, PLW0108 -- of any names
     opaque = SimpleNamespace(start_profile=start)
@@ -159,8 +159,8 @@ def _driven(monkeypatch, tmp_path):
     ("start_profile", RuntimeError("no answer"), "start_profile: RuntimeError: no answer", 1),
     ("stop_profile", RuntimeError("no answer"), "stop_profile: RuntimeError: no answer", 1),
 )
-def test_an_error_of_the_engines_spoils_its_window(driven, hook, exc, why, stops):
-    """It is stopped, as it may have begun; one that goes on is somebody's to the next window."""
+def test_an_error_of_the_engine_spoils_its_window(driven, hook, exc, why, stops):
+    """A start that may have begun is stopped; after a failed stop the next window is refused."""
     driven.handle.raises[hook] = exc
     said = driven.errors("start", "stop")
     driven.handle.raises.clear()
@@ -176,8 +176,8 @@ def test_an_error_of_the_engines_spoils_its_window(driven, hook, exc, why, stops
 
 # failures.md: vllm-asleep
 @cases("word", "asleep", "paused")
-def test_a_sleeping_engine_is_left_alone(driven, word):
-    """A window is a phase of generation; awake again, it is recorded."""
+def test_a_window_on_a_sleeping_engine_is_refused(driven, word):
+    """A window on a sleeping or paused engine is refused; once awake, the engine is recorded."""
     method = {"asleep": "_is_sleeping", "paused": "_is_paused"}[word]
     setattr(driven.handle, method, lambda: True)
     (said,) = driven.errors("start")
@@ -190,7 +190,7 @@ def test_a_sleeping_engine_is_left_alone(driven, word):
 
 # failures.md: engine-gone
 def test_an_engine_that_dies_while_it_is_asked_is_called_dead(driven):
-    """The error of that call names no cause."""
+    """If the engine dies during a call, the error says that the engine is dead."""
 
     def asked():
         driven.handle.die()
@@ -202,8 +202,8 @@ def test_an_engine_that_dies_while_it_is_asked_is_called_dead(driven):
 
 
 # failures.md: vllm-traces
-def test_a_folder_that_cannot_be_made_is_told(driven, tmp_path):
-    """Start and stop succeed and nothing is written: vLLM says so in a worker's log alone."""
+def test_a_folder_that_cannot_be_made_is_noted(driven, tmp_path):
+    """If vLLM cannot make its folder, the summary notes the missing trace and the folder."""
     (tmp_path / "file").touch()
 
     found = driven.record(lambda: driven.handle.generate("jest"))
@@ -214,7 +214,7 @@ def test_a_folder_that_cannot_be_made_is_told(driven, tmp_path):
 
 # failures.md: vllm-profiled
 def test_files_of_another_session_stay_where_they_are():
-    """Without a prefix, new files are ours, and all tables: they reuse their names."""
+    """Without a prefix new traces and all tables are ours; with one, only files that begin so."""
     native = Native(reach(engine("vllm==0.13.0"), ""), VllmOptions(), ())
     native._before = frozenset(["old.json", "old.txt"])
 
@@ -230,8 +230,8 @@ def test_files_of_another_session_stay_where_they_are():
      (409, RefusedError, "somebody else"),
      (422, RefusedError, "answered 422: no"), (500, CaptureError, "answered 500: no")],
 )  # fmt: skip
-def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):
-    """After a 500 it may have; of any other refusal the engine knows nothing."""
+def test_a_refusal_says_whether_the_session_may_have_begun(code, error, why):
+    """After a 500 the session may have begun; after any other refusal it has not."""
     refusal = Server("http://a:1", "")._refusal("/start_profile", code, "no")
 
     assert type(refusal) is error
@@ -241,7 +241,7 @@ def test_what_a_server_answers_says_whether_it_has_begun(code, error, why):
 # failures.md: vllm-native
 @cases("found, has_it", ([[METHOD], [METHOD]], True), ([[METHOD], ["x"]], False), ([], False))
 def test_our_code_is_in_all_workers_or_in_none(found, has_it):
-    """A call that fails in one would shift the answers of all later ones."""
+    """Workers count as having rlprof only if all of them list its method."""
 
     async def call(*_):
         return found
@@ -252,7 +252,7 @@ def test_our_code_is_in_all_workers_or_in_none(found, has_it):
 
 
 def test_nothing_is_asked_of_workers_by_the_native_way_or_too_early(monkeypatch, tmp_path):
-    """The first call would bind one without a loop to ours, which ends; an LLM needs none."""
+    """`way: native`, and an engine that has no loop yet, cause no call to the workers."""
     monkeypatch.setattr("rlprof_vllm.inside.installed", True)
     handle, early = (engine("vllm==0.33.0", directory=tmp_path) for _ in range(2))
     early.output_handler = None

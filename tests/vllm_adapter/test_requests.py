@@ -1,4 +1,4 @@
-"""The life of requests in a frontend like vLLM's, in this process or in a server."""
+"""Lives of requests in a frontend like vLLM's, in this process or in a server."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ def _frontend():
     return SimpleNamespace(output_processor=SimpleNamespace(request_states={}))
 
 
-def test_it_is_told_how_each_request_ended(frontend, tmp_path):
-    """By its tokens, by its end, by being aborted, which is its end; or not at all."""
+def test_each_request_says_how_it_ended(frontend, tmp_path):
+    """Each request says how it ended: by length, stop or abort, or that it is unfinished."""
     states = frontend.output_processor.request_states
     for name, tokens in (("full", 4), ("ended", 3), ("aborted", 3), ("going on", 1)):
         states[name] = state(name, 2, 4, tokens)
@@ -45,8 +45,8 @@ def test_it_is_told_how_each_request_ended(frontend, tmp_path):
     assert [name for name, one in whole.items() if "unfinished" in one["args"]] == ["going on"]
 
 
-def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
-    """The engine was launched with disable_log_stats."""
+def test_without_statistics_an_abort_is_still_noted(frontend, tmp_path):
+    """Without statistics only an aborted request says how it ended."""
     states = frontend.output_processor.request_states
     for name in ("ended", "aborted", "going on"):
         states[name] = SimpleNamespace(request_id=name, prompt_len=2, stats=None)
@@ -63,7 +63,7 @@ def test_without_statistics_an_abort_is_still_told(frontend, tmp_path):
 
 
 class Frontend:
-    """What an AsyncLLM has of interest: its requests, and the way to its workers."""
+    """The parts of an AsyncLLM in use: its requests, and the way to its workers."""
 
     def __init__(self):
         self.output_processor = SimpleNamespace(request_states={})
@@ -107,7 +107,7 @@ def told(frontend, verb, *, method=inside.METHOD):
 
 
 def test_the_frontend_answers_an_order_after_the_workers(serve, server):
-    """It watches from the begin of a window to its end; calls of others pass as they are."""
+    """The frontend watches requests during a window and answers last; other calls are unchanged."""
     serve(server)
     engine = server()
 
@@ -123,7 +123,7 @@ def test_the_frontend_answers_an_order_after_the_workers(serve, server):
 
 
 def test_no_frontend_is_changed_outside_development_mode_or_if_it_is_unknown(serve, server):
-    """Such a server passes no order on; its workers can still be told."""
+    """A frontend outside development mode, or an unknown one, is unchanged; its workers are not."""
     before = server.collective_rpc
 
     serve(server, is_dev=False)

@@ -1,4 +1,4 @@
-"""The adapter's choice for each release of vLLM, by the signatures of its real wheels."""
+"""The adapter's calls for each release of vLLM, by the signatures of its real wheels."""
 
 import asyncio
 import importlib
@@ -23,7 +23,7 @@ WINDOW = Window(7, 8, "rollout")
 CHOSEN = Iterations(count=5, skip=2)
 
 PLAIN = {"with_stack": False, "record_shapes": False, "profile_memory": False, "with_flops": False}
-"""What 0.33 is told of the contents of a window that asks for none."""
+"""The contents that vLLM 0.33 gets for a window that asks for none."""
 
 every_release = pytest.mark.parametrize("release", RELEASES)
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -38,7 +38,7 @@ def started(handle, iterations, contents=()):
 
 
 def test_releases_of_every_generation_are_known():
-    """Ten releases and more, from 0.13 to 0.33."""
+    """The record has ten releases or more, from 0.13 to 0.33."""
     numbers = {number(release)[:2] for release in SAID}
 
     assert set(signatures.RELEASES) == set(SAID)
@@ -47,8 +47,8 @@ def test_releases_of_every_generation_are_known():
 
 
 @every_release
-def test_what_the_adapter_stands_on_is_there(release):
-    """Its plugins' group, the worker's wrapper, the requests' states, their times, their end."""
+def test_the_names_that_the_adapter_uses_exist(release):
+    """Each release has the plugin group, the wrapper, the request states and attributes in use."""
     said = SAID[release]
 
     assert said["plugin_group"]
@@ -78,7 +78,7 @@ WHOLE, BY_LAUNCH = {"delay_iterations": 0, "max_iterations": 0}, {"delay_iterati
     ids=["whole", "counted", "as launched", "whole, launched to count"],
 )
 def test_a_window_is_started_in_the_words_of_the_release(release, kind, tmp_path, row):
-    """Since 0.32 a session has a prefix and counts of its own; before, the launch has."""
+    """Since 0.32 a session has its own prefix and counts; before, the launch fixes them."""
     launched, chosen, (given_now, applied_before) = row
     handle = engine(release, kind, directory=tmp_path, launched=launched)
 
@@ -98,8 +98,8 @@ def test_a_window_is_started_in_the_words_of_the_release(release, kind, tmp_path
 
 @every_kind
 @every_release
-def test_contents_are_those_of_the_window_or_said_not_to_be(release, kind, tmp_path):
-    """Since 0.33 a window has its own; before, the launch has fixed them for all."""
+def test_contents_are_those_of_the_window_or_unsupported(release, kind, tmp_path):
+    """Since 0.33 a window has its own contents; before, those of the launch apply."""
     launched = {"torch_profiler_with_stack": True, "torch_profiler_record_shapes": False}
     handle = engine(release, kind, directory=tmp_path, launched=launched)
 
@@ -130,7 +130,7 @@ LIGHT = {
 
 @every_release
 def test_an_engine_is_launched_light(release, tmp_path, monkeypatch):
-    """No stacks, no gzip, no table, no frontend, in the words of the installed release alone."""
+    """The launch turns off stacks, gzip, tables and the frontend, without an import of vLLM."""
     package = tmp_path / "site" / "vllm"
     (package / "config").mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('importing it takes seconds')\n")
@@ -150,7 +150,7 @@ def test_an_engine_is_launched_light(release, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("release", [name for name in RELEASES if number(name) >= (0, 32)])
 def test_on_npus_the_newest_words_are_not_used(release, tmp_path):
-    """vllm-ascend refuses counts of one window and keeps the first prefix; the launch decides."""
+    """On NPUs the counts and contents of a window are unsupported, and no argument is given."""
     handle = engine(release, "AsyncLLM", directory=tmp_path)
     handle.vllm_config.device_config = SimpleNamespace(device_type="npu")
 

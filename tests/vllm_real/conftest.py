@@ -1,4 +1,4 @@
-"""Drivers of real vLLM: each is run once, in a process group of its own, and looked at by many."""
+"""Drivers of real vLLM: each runs once, in its own process group, for many tests."""
 
 import json
 import os
@@ -16,24 +16,24 @@ STEP = re.compile(r"execute_(?:\d+_)?context_\d+\(.*\)_generation_\d+\(.*\)")
 
 @attrs.frozen
 class Driven(real_engines.Driven):
-    """What a driver has left."""
+    """The results of a driver."""
 
     @property
     def has_sessions(self):
-        """Whether this vLLM knows sessions of their own, and guards them: since 0.32."""
+        """Whether this vLLM separates sessions and guards them, as it does since 0.32."""
         (version,) = [one["version"] for one in self.told if "version" in one]
         return tuple(map(int, version.split(".")[:2])) >= (0, 32)
 
 
 @pytest.fixture(scope="session", name="model")
 def _model(tmp_path_factory):
-    """Build the small model, in a process of its own: transformers warns where it likes."""
+    """Build the small model in a process of its own, since transformers prints warnings."""
     return small_model(tmp_path_factory.mktemp("model"))
 
 
 @pytest.fixture(scope="session", name="drive")
 def _drive(model, tmp_path_factory):
-    """Return a function that runs a driver to its end; what it has started ends with it."""
+    """Return a function that runs a driver to its end, and ends all its processes."""
 
     def drive(name, *, env=None, prefix=(), **given):
         home = tmp_path_factory.mktemp(name)

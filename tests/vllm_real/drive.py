@@ -1,7 +1,7 @@
-"""What the drivers share: an engine born as rlprof wants it, and requests for it.
+"""Shared by the drivers: an engine launched as rlprof asks, and requests for it.
 
-A driver is a process of its own, for vLLM decides at its import how it runs, and what dies with an
-engine should not be the tests.
+A driver is a process of its own: vLLM reads its settings at its import, and the death of an
+engine must not end the tests.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def async_engine(launch, **more):
 
 
 async def generate(engine, name, tokens):
-    """Have one request answered; return how many tokens came."""
+    """Send one request; return the number of tokens."""
     from vllm import SamplingParams
 
     last = None
@@ -41,7 +41,7 @@ async def generate(engine, name, tokens):
 
 
 async def batch(engine, name, lengths):
-    """Have several requests answered at once."""
+    """Send several requests at once."""
     asked = (generate(engine, f"{name}-{n}", tokens) for n, tokens in enumerate(lengths))
     return await asyncio.gather(*asked)
 

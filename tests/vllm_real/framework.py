@@ -1,6 +1,6 @@
-"""What an RL framework brings: an extension of vLLM's workers of its own.
+"""An extension of vLLM's workers as an RL framework would install it.
 
-It counts the runs of the model by itself, which is what the windows are compared with.
+It counts the runs of the model, with which the tests compare windows.
 """
 
 
@@ -24,13 +24,13 @@ class FrameworkExtension:
         return self.framework_steps
 
     def framework_update_weights(self):
-        """Bring new weights, as a trainer does after its update."""
+        """Load weights, as a trainer does after its update."""
         model = self.model_runner.model
         model.load_weights(iter(()))
         return "loaded"
 
     def framework_fail(self):
-        """Die as a worker does for lack of memory."""
+        """Exit like a worker that runs out of memory."""
         import os
 
         os._exit(137)

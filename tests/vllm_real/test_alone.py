@@ -1,4 +1,4 @@
-"""One real AsyncLLM, its windows by both ways, and what can go wrong with an engine that lives."""
+"""A real AsyncLLM: windows by both ways, and faults of a live engine."""
 
 import pytest
 
@@ -28,8 +28,8 @@ def model_trace(run, way, window):
 
 @pytest.mark.parametrize("step", LENGTHS)
 @pytest.mark.parametrize("way", ["worker", "native"])
-def test_a_trace_has_the_engine_steps_of_its_window_and_says_whose_it_is(driven, way, step):
-    """As many as the framework's own counter saw runs of the model; they lie within the phase."""
+def test_a_trace_has_the_engine_steps_and_the_target_of_its_window(driven, way, step):
+    """A trace has exactly the model's runs of its window, within the phase, and its target."""
     run = driven.run(way)
     ran = next(one["ran"] for one in driven.of(way) if one.get("step") == step)
     phases = {one.step: one for one in run.spans() if one.kind == "phase" and one.name == "rollout"}
@@ -50,7 +50,7 @@ def test_a_trace_has_the_engine_steps_of_its_window_and_says_whose_it_is(driven,
 
 
 def test_nothing_is_left_in_the_folder_of_the_engine(driven):
-    """All files of vLLM's own profiler have gone into the run folder."""
+    """All files of vLLM's own profiler have moved to the run folder."""
     folders = list(driven.home.glob("rlprof-vllm-*/*"))
 
     assert len(folders) == 1
@@ -61,7 +61,7 @@ def test_nothing_is_left_in_the_folder_of_the_engine(driven):
     ("session", "way"), [("worker three", "worker"), ("native three", "native")]
 )
 def test_iterations_are_engine_steps(driven, session, way):
-    """`skip: 2, count: 3` leaves out two steps and records three, in each window anew."""
+    """`skip: 2, count: 3` records the third to the fifth step of a window, or is unsupported."""
     run = driven.run(session)
     whole = driven.run(way)
     if way == "native" and not driven.has_sessions:
@@ -79,8 +79,8 @@ def test_iterations_are_engine_steps(driven, session, way):
     assert dict(captures[0].asked["iterations"]) == {"skip": 2, "count": 3}
 
 
-def test_counters_say_what_the_engine_is_at(driven):
-    """Three requests at a time, with no tool and no window."""
+def test_counters_show_the_load_of_the_engine(driven):
+    """Counters show three requests at a time, with no tool and no window."""
     found = counters_of(driven.run("counted"))
 
     busiest = max(found, key=lambda values: values["requests_running"])
@@ -91,7 +91,7 @@ def test_counters_say_what_the_engine_is_at(driven):
 
 # failures.md: vllm-cut
 def test_windows_end_while_requests_go_on(driven):
-    """They get all their tokens; which of them were over by then is told, and how they ended."""
+    """Requests that outlive a window get all their tokens and are listed without an end."""
     run = driven.run("in flight")
     said = driven.of("in flight")[0]
 
@@ -116,7 +116,7 @@ def test_windows_end_while_requests_go_on(driven):
 
 # failures.md: vllm-cut, vllm-traces
 def test_a_window_ends_where_weights_come(driven):
-    """It has the steps before, and its reason is said; all processes have ended their files."""
+    """A load of weights ends the window after the steps so far, and the capture notes it."""
     run = driven.run("worker weights")
 
     capture, artifact = model_trace(run, "worker", "1/rollout")
@@ -132,8 +132,8 @@ def test_a_window_ends_where_weights_come(driven):
 @pytest.mark.parametrize(
     ("session", "why"), [("paused", "the engine is paused"), ("busy", "somebody else is profiling")]
 )
-def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session, why):
-    """The capture failed for that reason, and four tokens came all the same."""
+def test_a_window_that_cannot_be_recorded_fails_with_the_reason(driven, session, why):
+    """A window on a paused or profiled engine fails with the reason, and four tokens come."""
     captures = driven.run(session).captures
 
     if session == "busy" and not driven.has_sessions:  # nothing tells whose session runs
@@ -146,7 +146,7 @@ def test_what_cannot_be_recorded_is_said_and_the_engine_goes_on(driven, session,
 
 # failures.md: engine-gone
 def test_the_death_of_the_core_ends_no_step(driven):
-    """Both steps are gone through; one window says what is lost, the next why it is not there."""
+    """Both steps finish although the core dies; the first window notes it, the second fails."""
     run = driven.run("core dies")
 
     captures = {(c.window.start_step, c.tool): c for c in run.captures}

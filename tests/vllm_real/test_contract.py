@@ -1,4 +1,4 @@
-"""The laws of the kit, kept by the adapter on a real vLLM."""
+"""The adapter passes the plugin test kit on a real vLLM."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.vllm_real.tiny import QUIET, SMALL
 
 
 class TestVllm(EngineTests):
-    """One engine for all laws but those that end it."""
+    """One engine serves all tests of the kit but those that end it."""
 
     plugin = Vllm
     living = None

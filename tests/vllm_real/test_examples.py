@@ -17,7 +17,7 @@ ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 
 @pytest.fixture(name="run")
 def _run(tmp_path, model):
-    """Return a function that runs a program beside its config, and reads what it recorded."""
+    """Return a function that runs a program next to its config, and reads what it recorded."""
     folder = tmp_path / "vllm"
     shutil.copytree(ROOT / "examples/vllm", folder)
 
@@ -35,8 +35,8 @@ def tools_of(run):
 
 
 @cases("program, env", ("async_llm.py", {}), ("extension.py", ONE_PROCESS))
-def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program, env):
-    """Launch, attach, steps, and the second step is there: the worker's trace and the requests."""
+def test_an_engine_in_the_program_is_recorded_inside_its_worker(run, program, env):
+    """Step 2 is whole, with the trace of the worker, the requests and the counters."""
     found = run(program, json.dumps(SMALL), **env)
 
     assert tools_of(found) == ["torch", "vllm"]
@@ -44,12 +44,12 @@ def test_an_engine_in_hand_is_recorded_inside_its_worker(run, program, env):
 
 
 def test_a_server_is_recorded_by_its_own_profiler(run):
-    """Launched by the command line that the launch gives, attached by its address."""
+    """A server with the launch's arguments, attached by its address, records step 2."""
     assert tools_of(run("server.py", str(free_port()), *FLAGS)) == ["vllm"]
 
 
 def test_rank_0_of_torchrun_may_have_an_engine(run):
-    """Both ranks record the step, and so does the engine, in its worker and in front of it."""
+    """Both ranks record the step, and so does the engine, in its worker and in its frontend."""
     launcher = "-m torch.distributed.run --standalone --nproc-per-node 2"
 
     found = run(f"{launcher} torchrun.py", json.dumps(SMALL))

@@ -25,7 +25,7 @@ def _driven(drive):
 
 @pytest.mark.parametrize("step", [1, 2])
 def test_every_worker_has_a_trace_of_its_own_steps_and_one_has_the_report(driven, step):
-    """As many ranges as the model ran steps, of its events alone; the others say who has it."""
+    """Each worker's trace has only its own steps; one has the report, which the other names."""
     run = driven.run("nsys")
     (ran,) = [one["ran"] for one in driven.of("nsys") if one.get("step") == step]
 

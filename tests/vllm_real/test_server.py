@@ -15,7 +15,7 @@ def _driven(drive):
 
 @pytest.mark.parametrize(("way", "tool"), [("native", "vllm"), ("worker", "torch")])
 def test_each_window_is_of_its_own_step(driven, way, tool):
-    """By vLLM's own routes, and in development mode inside its worker: a step more than tokens."""
+    """Each window of a server has the engine steps of its own request, by both ways."""
     run = driven.run(way)
     asked = {one["step"]: one["tokens"] for one in driven.of(way) if "step" in one}
 
@@ -26,7 +26,7 @@ def test_each_window_is_of_its_own_step(driven, way, tool):
 
 
 def test_iterations_are_counted_for_one_window(driven):
-    """Two engine steps after the first, asked of the server for this session alone."""
+    """`skip: 1, count: 2` records two engine steps, or is unsupported."""
     run = driven.run("native two")
 
     found = traces_of(run, "vllm", "1/rollout")
@@ -37,8 +37,8 @@ def test_iterations_are_counted_for_one_window(driven):
     assert [len(engine_steps(trace(run, artifact))) for _, artifact in found] == [2]
 
 
-def test_a_servers_own_process_tells_of_its_requests_and_its_metrics_of_its_load(driven):
-    """Inside, a window has the request that was answered in it; vLLM's own profiler has none."""
+def test_a_server_reports_its_requests_and_its_load(driven):
+    """A window inside the worker has its request, one of vLLM's profiler has none."""
     inside, native = (
         [one for one in driven.run(way).captures if one.tool == "vllm"]
         for way in ("worker", "native")
@@ -58,7 +58,7 @@ def test_a_servers_own_process_tells_of_its_requests_and_its_metrics_of_its_load
 
 # failures.md: engine-gone
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):
-    """Both steps are gone through; the windows say that it does not answer."""
+    """Both steps finish although the server dies, and the captures note that it does not answer."""
     run = driven.run("dies")
 
     assert driven.of("dies")[0]["done"] == [1, 2]

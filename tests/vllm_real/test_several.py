@@ -1,4 +1,4 @@
-"""Real engines of two workers, by tensor and by data parallelism; and the death of one of them."""
+"""Real engines of two workers, by tensor and by data parallelism; the death of a worker."""
 
 import json
 
@@ -20,7 +20,7 @@ def _driven(drive, request):
 
 
 def test_every_worker_records_itself(driven):
-    """Two captures, each of its own rank and place, with its steps; it is told who answered."""
+    """Each worker has a capture with its rank, place and steps; the summary lists the answers."""
     axis, driven = driven
     run = driven.run("worker")
     ran = driven.of("worker")[0]["ran"]
@@ -34,7 +34,7 @@ def test_every_worker_records_itself(driven):
     assert [target.coordinates[axis] for target in targets] == [0, 1]
     steps = {c.target.worker: len(engine_steps(trace(run, artifact))) for c, artifact in found}
     assert ran[0] == steps[0]
-    assert 0 < steps[1] <= ran[0]  # of two engines, the second answers to nobody but us
+    assert 0 < steps[1] <= ran[0]  # of two engines, the second answers only rlprof
     file = next(
         artifact.path for capture in run.captures if capture.tool == "vllm"
         for artifact in capture.artifacts if artifact.format == "json"
@@ -48,7 +48,7 @@ def test_every_worker_records_itself(driven):
 
 # failures.md: vllm-traces
 def test_vllms_own_profiler_leaves_a_trace_for_each(driven):
-    """Also where both workers call their files by the same name."""
+    """The profiler leaves a trace of each worker, even if their files have the same name."""
     _, driven = driven
     run = driven.run("native")
 
@@ -74,7 +74,7 @@ def test_one_rank_can_be_chosen(driven):
 
 # failures.md: engine-gone
 def test_the_death_of_a_worker_ends_no_step(driven):
-    """Both steps are gone through; the first window says what is lost, the second why it failed."""
+    """Both steps finish although a worker dies: its window is lost, and the next one fails."""
     _, driven = driven
     run = driven.run("killed")
 

@@ -1,4 +1,4 @@
-"""A real LLM in the process that holds it: the options of verl's users, and other profilers."""
+"""A real LLM in the driver's process: the options of verl's users, and other profilers."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def _driven(drive):
 
 
 @pytest.mark.parametrize(("way", "stack", "shapes", "ranks"), TABLE)
-def test_verls_options_mean_what_they_mean_there(driven, way, stack, shapes, ranks):
-    """Stacks, shapes, step 2, rank 1 or all: what was asked is in the trace, or said not to be."""
+def test_verls_options_apply_or_are_unsupported(driven, way, stack, shapes, ranks):
+    """Stacks and shapes are in the trace of step 2, or are reported as unsupported."""
     run = driven.run(f"{way} {stack} {shapes} {ranks}")
 
     found = traces_of(run, "torch" if way == "worker" else "vllm", "2/rollout")
@@ -40,8 +40,8 @@ def test_verls_options_mean_what_they_mean_there(driven, way, stack, shapes, ran
 
 # failures.md: vllm-profiled
 @pytest.mark.parametrize("way", ["worker", "native"])
-def test_a_profiler_of_the_processs_own_is_left_alone(driven, way):
-    """The window is refused with the reason; the other profiler has its events, and all live."""
+def test_another_torch_profiler_is_not_disturbed(driven, way):
+    """The window is refused with the reason, and the other profiler has its events."""
     told = driven.of(f"{way} beside another")
     run = driven.run(f"{way} beside another")
 
@@ -55,7 +55,7 @@ def test_a_profiler_of_the_processs_own_is_left_alone(driven, way):
 
 # failures.md: vllm-refused
 def test_any_tool_records_inside_the_worker(driven):
-    """A stranger's tool leaves its trace; one that needs a GPU says so; counters are read there."""
+    """A third-party tool records inside the worker with counters; one that needs CUDA fails."""
     run = driven.run("any tool")
 
     found = {c.tool: c for c in run.captures}
@@ -72,7 +72,7 @@ def test_any_tool_records_inside_the_worker(driven):
 
 
 def test_training_and_generation_in_one_process_are_both_recorded(driven):
-    """Each in its own phase, by a session of its own: the trainer's and the worker's."""
+    """Trainer and worker record in sessions of their own, each in its own phase."""
     run = driven.run("training")
 
     found = {(c.window.id, str(c.target), c.tool): c.state for c in run.captures}
@@ -89,8 +89,8 @@ def test_training_and_generation_in_one_process_are_both_recorded(driven):
     assert driven.told[-2]["tokens"] == [6]
 
 
-def test_a_worker_of_this_process_takes_our_code_late(drive):
-    """Install rlprof while the run goes on: the engine was born without it, and is recorded."""
+def test_rlprof_may_be_installed_after_the_engine_has_started(drive):
+    """An LLM that started without rlprof's plugin is recorded inside its worker."""
     driven = drive("late")
 
     (before,) = (one["installed"] for one in driven.told if "installed" in one)

@@ -11,7 +11,7 @@ LENGTHS = {1: [6], 2: [9, 3], 3: [4, 4, 4], 4: [12], 5: [5, 7], 6: [8]}
 
 
 async def windows(engine, name, chosen, steps=LENGTHS):
-    """Record *steps*, each with requests of its own; tell how often the model ran."""
+    """Record *steps*, each with requests of its own; report how often the model ran."""
     with rlprof.open(chosen, role="driver") as prof:
         prof.attach(engine, role="rollout")
         for step in prof.steps(steps):
@@ -24,7 +24,7 @@ async def windows(engine, name, chosen, steps=LENGTHS):
 
 
 async def requests_in_flight(engine):
-    """End a window while requests go on, and one is given up."""
+    """End a window while requests are in flight and after one was cancelled."""
     with rlprof.open(config(steps=[1]), role="driver") as prof:
         prof.attach(engine, role="rollout")
         for _ in prof.steps([1]):
@@ -39,7 +39,7 @@ async def requests_in_flight(engine):
 
 
 async def counted(engine):
-    """Record nothing but counters, as a run does that is always on."""
+    """Record only counters, as an always-on run does."""
     with rlprof.open(config(tool="none", counters={"every_s": 0.05}), role="driver") as prof:
         prof.attach(engine, role="rollout")
         got = await batch(engine, "counted", [150, 150, 150])
@@ -73,7 +73,7 @@ async def paused(engine):
 
 
 async def somebody_else(engine):
-    """Open a native window while somebody else has vLLM's profiler."""
+    """Open a native window while another user has vLLM's profiler."""
     with rlprof.open(config(steps=[1], vllm={"way": "native"}), role="driver") as prof:
         prof.attach(engine, role="rollout")
         await engine.start_profile("theirs")
@@ -85,7 +85,7 @@ async def somebody_else(engine):
 
 
 async def core_dies(engine):
-    """Lose the engine's core in a window, and with it the worker."""
+    """Kill the engine's core in a window, and with it the worker."""
     import psutil
 
     done = []

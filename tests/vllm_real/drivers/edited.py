@@ -1,4 +1,4 @@
-"""Two windows of one real AsyncLLM, whatever becomes of them."""
+"""Two windows of one real AsyncLLM, whole or not."""
 
 import os
 

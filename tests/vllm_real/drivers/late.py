@@ -1,8 +1,8 @@
-"""An LLM in this very process, which was there before rlprof was installed."""
+"""An LLM in this process that started before rlprof was installed."""
 
 import os
 
-os.environ["VLLM_PLUGINS"] = ""  # vLLM loads none, as if rlprof were not there
+os.environ["VLLM_PLUGINS"] = ""  # vLLM loads no plugin, as without rlprof
 
 from tests.vllm_real.drive import ARGUMENTS, config, told
 from tests.vllm_real.drivers.within import generate, recorded

@@ -16,7 +16,7 @@ async def recorded(engine, name, chosen, ranks=None):
 
 
 async def killed(engine):
-    """Lose a worker in a window; the step goes on, and the next one finds the engine dead."""
+    """Kill a worker in a window; the step goes on, and the next one finds the engine dead."""
     done = []
     with rlprof.open(config(role={"ranks": "all"}), role="driver") as prof:
         prof.attach(engine, role="rollout", replica=1)

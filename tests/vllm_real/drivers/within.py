@@ -1,4 +1,4 @@
-"""An LLM in this very process, as trainers hold it that generate and train in turns."""
+"""An LLM in this process, as in trainers that generate and train in turns."""
 
 import os
 
@@ -31,7 +31,7 @@ def recorded(llm, name, chosen, steps=(1, 2, 3), ranks=(1,)):
 
 
 def seed_table(llm):
-    """Go through the options that verl's users had: stacks, shapes, steps [2], ranks [1] or all."""
+    """Record with each combination of verl's options: stacks, shapes, step 2, ranks [1] or all."""
     for way, stack, shapes, ranks in TABLE:
         contents = ["cpu", *(["stack"] if stack else []), *(["shapes"] if shapes else [])]
         chosen = config(
@@ -53,7 +53,7 @@ def anothers_profiler(llm):
 
 
 def any_tool(llm):
-    """Have a stranger's tool record the worker, and one that cannot work here."""
+    """Record the worker with a third-party tool, and with one that cannot work here."""
     rlprof.register("tool", "stacks", Stacks)
     chosen = config(steps=[1], role={"ranks": "all"}, tool=["stacks", "torch_memory"])
     recorded(llm, "any tool", chosen, steps=(1,))
