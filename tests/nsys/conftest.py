@@ -1,4 +1,4 @@
-"""A process that believes it is under nsys, and the nsys it talks to."""
+"""A process with the environment of an nsys session, and the stand-in for nsys."""
 
 import json
 
@@ -21,7 +21,7 @@ def _nsys(tmp_path):
 
 @pytest.fixture(name="inside")
 def _inside(nsys, tmp_path, monkeypatch):
-    """Be in a session of it, as the launcher makes one."""
+    """Put this process into a session of the stand-in, as the launcher does."""
     own = tmp_path / "own"
     own.mkdir()
     mark = Mark(session=SESSION, nsys=nsys.path, folder=str(own), trace="nvtx")

@@ -40,7 +40,7 @@ PID, OTHER_PID = 4711, 4712
 
 
 def global_tid(tid, pid=PID):
-    """Return what nsys calls a thread: machine, process, thread."""
+    """Return nsys' id of a thread: machine, process, thread."""
     return 1 << 48 | pid << 24 | tid
 
 
@@ -51,7 +51,7 @@ MEMSET, SYNC = "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATIO
 
 
 class Database:
-    """A report's SQLite that is being made; tables appear with their first row, as nsys does it."""
+    """The SQLite of a report; a table appears with its first row, as in nsys."""
 
     def __init__(self, file, *, epoch_ns=EPOCH_NS, duration_ns=10**9):
         self.file = file

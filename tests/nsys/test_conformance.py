@@ -1,4 +1,4 @@
-"""The tool `nsys` keeps every law of tools; `tests/nsys_real` runs this file under the real one."""
+"""The tool `nsys` passes the plugin test kit; `tests/nsys_real` runs this under the real nsys."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What becomes of the raw folder of a window, with a stand-in for nsys that exports a database."""
+"""Exports of the raw folder of a window, with a stand-in for nsys that exports a database."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def _report(folder):
 
 @pytest.fixture(name="database")
 def _database(nsys):
-    """What nsys exports of it: two ranges of phases."""
+    """The database that nsys exports: two ranges of phases."""
     made = Database(nsys.home / "database")
     made.domain(1, "rlprof")
     made.range(1, 2, "update")
@@ -56,8 +56,8 @@ def states(made):
     return {suffix: (one.status, one.note) for suffix, one in made.items()}
 
 
-def test_a_report_becomes_a_trace_and_itself(export, tmp_path, report):
-    """The trace says whose it is, the report is the recorded file."""
+def test_a_report_becomes_a_trace_and_is_kept(export, tmp_path, report):
+    """A report becomes a trace with the target of the capture, and is itself an artifact."""
     made = export(bytes=6, spans=2, version="2023.4.4.54")
 
     assert states(made) == {TRACE: ("whole", ""), REPORT: ("whole", "")}
@@ -73,8 +73,8 @@ def test_a_report_becomes_a_trace_and_itself(export, tmp_path, report):
 
 # failures.md: nsys-sqlite
 @pytest.mark.parametrize("column", ["ANALYSIS_DETAILS SET duration", 'NVTX_EVENTS SET "end"'])
-def test_a_table_with_what_belongs_not_there_is_handed_on(export, database, column):
-    """SQLite takes anything in any column: no trace is made of it, and the report is kept."""
+def test_a_report_with_a_damaged_table_is_kept_without_a_trace(export, database, column):
+    """A wrong value in the report's SQLite yields no trace, and the report is partial."""
     with closing(sqlite3.connect(database)) as tables, tables:
         tables.execute(f"UPDATE {column} = 'x'")
 
@@ -84,8 +84,8 @@ def test_a_table_with_what_belongs_not_there_is_handed_on(export, database, colu
     assert note.startswith("no trace: the report's SQLite is damaged: ")
 
 
-def test_without_nsys_the_report_is_handed_on(export, tmp_path, monkeypatch):
-    """On a host without nsys there is no trace, which the report's note says; its raw data stay."""
+def test_without_nsys_the_report_is_kept(export, tmp_path, monkeypatch):
+    """On a host without nsys there is no trace, and the report is partial with a note."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(_program, "_USUAL", {})
 
@@ -94,7 +94,7 @@ def test_without_nsys_the_report_is_handed_on(export, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
-    """An export that does not end is cut off, and said so."""
+    """An nsys export that hangs is ended, and the report notes it."""
     monkeypatch.setattr(_program, "_LEAST_S", 0.5)
     nsys.goes_wrong(export="hang")
 
@@ -108,18 +108,18 @@ def test_an_nsys_that_hangs_is_ended(export, nsys, monkeypatch):
     ({"whole": False}, ("partial", "nothing shows that the report is whole"), None),
     ({"bytes": 7}, ("partial", "the report has 6 bytes; 7 were written"), None),
     ({"spans": 5}, ("partial", "3 of 5 phases have no range in the report"), ("whole", "")),
-    # the self-test has said so, and it is `unsupported`
+    # the self-test has found this, and it is `unsupported`
     ({"spans": 5, "self_test": "no ranges of phases"},
      ("whole", "3 of 5 phases have no range in the report"), ("whole", "")),
     ({"env": None}, ("whole", ""), ("whole", _HOLDS_ALL)),
 )  # fmt: skip
-def test_what_is_to_be_said_of_a_report_is_said(export, notes, of_trace, of_report):
-    """Notes say what is not whole, which phases lack a range, and that it has environments."""
+def test_notes_say_what_a_report_lacks_and_holds(export, notes, of_trace, of_report):
+    """Notes say that a report may not be whole, lacks ranges, or holds environments."""
     assert states(export(**notes)) == {TRACE: of_trace, REPORT: of_report or of_trace}
 
 
 def test_no_report_is_one_error_with_the_reason(export, report):
-    """A file of no bytes says that nsys was cut off; without any, `stop` has noted the reason."""
+    """An empty or a missing report is one error with the reason."""
     report.write_bytes(b"")
     with pytest.raises(CaptureError, match="nsys left an empty report"):
         export()
@@ -132,7 +132,7 @@ def test_no_report_is_one_error_with_the_reason(export, report):
 # failures.md: nsys-shared
 @pytest.mark.slow
 def test_the_report_of_a_killed_process_is_waited_for(export, report):
-    """Salvage may come before nsys, which was told to end with the program, has written it."""
+    """An export after a killed process waits until nsys has written the report."""
     report.unlink()
     threading.Timer(0.5, report.write_bytes, [b"report"]).start()
 

@@ -28,7 +28,7 @@ def _database(tmp_path):
 
 @pytest.fixture(name="read")
 def _read(database, tmp_path):
-    """Return a function that writes the trace and reads it with a decoder that knows JSON alone."""
+    """Return a function that writes the trace and reads it as strict JSON."""
 
     def read():
         file = tmp_path / "report.trace.json.gz"
@@ -69,7 +69,7 @@ def track_of(found, name):
 
 
 def test_ranges_are_slices_with_domain_payload_and_category(read, database):
-    """A pushed range is a slice, exact to the nanosecond, that says what it was given."""
+    """A range is a slice, exact to the nanosecond, with its domain, category and payload."""
     database.add(
         NVTX, start=0, eventType=33, category=3, text="kind", globalTid=global_tid(1), domainId=1
     )
@@ -83,8 +83,8 @@ def test_ranges_are_slices_with_domain_payload_and_category(read, database):
     ]
 
 
-def test_what_reaches_out_of_the_session_is_cut(read, database):
-    """What ended before it is not shown; what began before or has no end says so."""
+def test_ranges_are_cut_to_the_session(read, database):
+    """Ranges are cut to the session and marked; those that ended before it are left out."""
     database.range(1_000, None, "cut")
     database.range(-9_000, -5_000, "before")
     database.range(-1, None, "mark before", kind=34)
@@ -101,7 +101,7 @@ def test_what_reaches_out_of_the_session_is_cut(read, database):
 
 
 def test_each_domain_of_a_thread_has_a_track(read, database):
-    """Ranges of two domains, calls, and those of two processes lie on tracks with names."""
+    """The domains and the calls of a thread, and other processes, have tracks with names."""
     database.domain(2, "model")
     database.domain(1, "elsewhere", pid=OTHER_PID)
     database.add("ThreadNames", nameId=database.text("main"), globalTid=global_tid(PID))
@@ -121,8 +121,8 @@ def test_each_domain_of_a_thread_has_a_track(read, database):
     assert len(set(tracks(found))) == len(tracks(found)) == 5
 
 
-def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
-    """Kernels, copies, fills and waits lie on their stream; an arrow leads there from the call."""
+def test_device_work_lies_on_its_stream_with_an_arrow_from_its_call(read, database):
+    """Kernels, copies, fills and waits lie on their stream, with an arrow from their call."""
     database.call(API, 100, 300, "cudaLaunchKernel_v7000", correlationId=5)
     database.call(API, 400, 600, "cudaMemcpyAsync_v3020", correlationId=6, returnValue=2)
     other = global_tid(OTHER_PID, OTHER_PID)  # two processes may count the same
@@ -172,7 +172,7 @@ def test_a_device_shows_what_it_did_and_which_call_began_it(read, database):
 
 
 def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
-    """What a release does not know is left out, and the rest is there."""
+    """A database without some tables and columns gives a trace of the others."""
     file = tmp_path / "old.sqlite"
     with closing(sqlite3.connect(file)) as tables:
         tables.executescript(
@@ -190,7 +190,7 @@ def test_columns_and_tables_of_other_releases_may_be_missing(tmp_path):
 
 
 def test_a_report_that_does_not_say_when_it_began_makes_no_trace(tmp_path):
-    """Without the session's wall clock there is no trace, whole or in part."""
+    """A report without the start time of its session is an error, and no file is written."""
     source = Database(tmp_path / "report.sqlite", epoch_ns=None).write()
     with pytest.raises(UnreadableError, match="does not say when its session began"):
         write_trace(source, tmp_path / "trace.gz", {})
@@ -199,7 +199,7 @@ def test_a_report_that_does_not_say_when_it_began_makes_no_trace(tmp_path):
 
 @pytest.mark.slow
 def test_perfetto_sees_what_was_recorded(database, tmp_path):
-    """Perfetto's own engine finds each slice, flow and track, and nothing wrong."""
+    """Perfetto finds every slice, flow and process of the trace, and no error."""
     for at in range(100):
         begin = at * 10_000
         database.range(begin, begin + 9_000, "outer", int64Value=at)

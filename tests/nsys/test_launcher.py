@@ -1,4 +1,4 @@
-"""The launcher on a stand-in for nsys: what the program is born with, and how both end."""
+"""The launcher on a stand-in for nsys: the program's environment, and how both end."""
 
 import json
 import os
@@ -39,7 +39,7 @@ time.sleep(60)
 
 @pytest.fixture(name="env")
 def _env(tmp_path):
-    """The environment of a test, in which nothing is under nsys; afterwards nothing is left."""
+    """An environment outside nsys; after the test no process and no file may remain."""
     temp = tmp_path / "tmp"
     temp.mkdir()
     env = {name: value for name, value in os.environ.items() if "NSYS" not in name}
@@ -61,7 +61,7 @@ def launched(env, nsys, *program, code=0, more=None, cwd=None):
 
 
 def told(env, nsys, *arguments, **more):
-    """Return what a program says of itself."""
+    """Return what a program reports of itself."""
     done = launched(env, nsys, sys.executable, "-c", TELL, *arguments, **more)
     return json.loads(done.stdout), done.stderr
 
@@ -73,8 +73,8 @@ def begun(env, nsys, program):
     )  # fmt: skip
 
 
-def test_a_program_is_born_as_it_would_be_alone_and_knows_its_session(nsys, env):
-    """Only the mark is added to its environment; options that `launch` lacks go to `start`."""
+def test_a_program_starts_as_alone_and_knows_its_session(nsys, env):
+    """A program's arguments, input and environment are as without nsys, but for its session."""
     options = {"cuda-graph-trace": "node", "sample": "cpu"}
 
     said, _ = told(env, nsys, "a b", "--", "$HOME", more={"options": options})
@@ -99,12 +99,12 @@ def test_a_program_is_born_as_it_would_be_alone_and_knows_its_session(nsys, env)
     "program",
     [sys.executable, "-c", "import sys; sys.exit(7)"],
     [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"],
-    # one that is not Python ends when nobody reads its pipe: no signal is ignored
+    # no signal is ignored: a program other than Python ends at a closed pipe
     ["grep", "SigIgn", "/proc/self/status"],
     ["sh", "-c", "exec /no/such/program"],
 )
-def test_it_runs_and_ends_as_alone(nsys, env, program):
-    """With its exit status, or by its signal, under nsys and without it."""
+def test_a_program_runs_and_ends_as_alone(nsys, env, program):
+    """A program has the same output and exit status, or signal, under the launcher."""
     alone = subprocess.run(program, capture_output=True, text=True, check=False)
 
     for one in (nsys, "/no/nsys"):
@@ -115,7 +115,7 @@ def test_it_runs_and_ends_as_alone(nsys, env, program):
 
 
 def test_a_signal_reaches_the_program_once(nsys, env):
-    """SIGTERM is the program's to handle; the launcher ends as it then does."""
+    """The program gets SIGTERM once, and the launcher ends with the program's status."""
     process = begun(env, nsys, WAIT)
     process.stdout.readline()
 
@@ -127,8 +127,8 @@ def test_a_signal_reaches_the_program_once(nsys, env):
 
 # failures.md: nsys-killed
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_who_ends_its_group_ends_all_of_it(nsys, env, number):
-    """The program stays in the group it was started in, and its children with it."""
+def test_a_signal_to_the_group_ends_all_of_it(nsys, env, number):
+    """A signal to the process group ends the launcher, the program and its children."""
     process = begun(env, nsys, GROUP)
     children = [Path("/proc", pid) for pid in process.stdout.readline().split()]
 
@@ -147,8 +147,8 @@ def test_who_ends_its_group_ends_all_of_it(nsys, env, number):
     ("missing", "there is no program '{nsys}'; install Nsight Systems, or set nsys: PATH"),
     ("wrapped", "the process is already in nsys session 12"),
 )
-def test_where_nsys_cannot_be_had_the_program_runs_unprofiled(nsys, env, fault, why):
-    """The reason is on stderr and in the program's mark; a process tree has one session."""
+def test_without_a_usable_nsys_the_program_runs_unprofiled(nsys, env, fault, why):
+    """Without a usable nsys the program runs; stderr and the program's mark have the reason."""
     path = nsys.path
     if fault == "missing":
         path = "/no/nsys"
@@ -166,7 +166,7 @@ def test_where_nsys_cannot_be_had_the_program_runs_unprofiled(nsys, env, fault, 
 
 # failures.md: nsys-launch
 def test_a_launch_that_ends_at_once_is_tried_again(nsys, env):
-    """On a busy host nsys may end before it starts anything; each try is a new session."""
+    """A launch that fails at once is tried again, each time with a new session."""
     nsys.goes_wrong(launch="fail twice")
 
     said, errors = told(env, nsys)
@@ -179,7 +179,7 @@ def test_a_launch_that_ends_at_once_is_tried_again(nsys, env):
 
 # failures.md: nsys-unusable
 def test_an_nsys_that_hangs_is_given_up(nsys, env):
-    """The program runs unprofiled, once, and what hung is ended."""
+    """An nsys that hangs at the launch is ended, and the program runs unprofiled, once."""
     nsys.goes_wrong(launch="hang")
     script = (
         "import sys; from rlprof_nsys import _launch, launcher; _launch.START_S = 0.5;"
@@ -198,7 +198,7 @@ def test_an_nsys_that_hangs_is_given_up(nsys, env):
 
 # failures.md: nsys-quiet
 def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, env, tmp_path):
-    """A user's `json.py` and `select.py` are no part of the launcher, nor is his `rlprof_nsys`."""
+    """The launcher imports no module from the folder that it is started in."""
     project = tmp_path / "project"
     (project / "rlprof_nsys").mkdir(parents=True)
     for name in ("json", "select", "tempfile", "attrs", "rlprof_nsys/__init__"):
@@ -210,8 +210,8 @@ def test_files_of_the_folder_it_is_started_in_are_not_its_modules(nsys, env, tmp
     assert read_mark(json.loads(done.stdout)["env"]).why == ""
 
 
-def test_only_the_variables_allowed_are_there(nsys, env):
-    """What a report must not hold, the program does not have; what all programs need stays."""
+def test_the_program_gets_only_the_allowed_variables(nsys, env):
+    """With `env` the program gets the allowed variables and those that all programs need."""
     env |= {"MY_KEY": "secret", "RAY_JOB": "1", "RANK": "0"}
 
     said, _ = told(env, nsys, more={"env": ("RAY_*",)})
@@ -222,7 +222,7 @@ def test_only_the_variables_allowed_are_there(nsys, env):
 
 
 def test_a_signal_before_the_program_is_there_ends_the_launcher(nsys, env, tmp_path):
-    """Who gives up early is not kept waiting, and no program starts afterwards."""
+    """SIGTERM during the launch ends the launcher, and no program starts."""
     nsys.goes_wrong(launch="hang")
     process = begun(env, nsys, f"open({str(tmp_path / 'ran')!r}, 'w')")
     wait_until(lambda: nsys.verbs, "a call of nsys")

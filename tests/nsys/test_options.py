@@ -1,4 +1,4 @@
-"""What a config may say, and what a process must be started with."""
+"""Options of the tool `nsys`, and the prefix that starts a process under nsys."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def faults(**asked):
     return dict(fault.split(": ", 2)[1:] for fault in error.value.faults)
 
 
-def test_what_it_gives_away_and_needs_is_said_beforehand():
-    """A report holds environments; the oldest release; CUPTI, of which a process has one."""
+def test_advice_names_what_a_report_exposes_and_needs():
+    """Advice warns of environment variables in reports and names the oldest nsys."""
     said, release = (one.text for one in Nsys.advise(options(), Limits()))
 
     assert said.startswith("a report holds environment variables of all processes that nsys can")
@@ -39,22 +39,22 @@ def test_what_it_gives_away_and_needs_is_said_beforehand():
     ({"mode": "range", "range": "nvtx", "trace": ["osrt"]}, "range: nvtx needs nvtx in trace"),
     ({"mode": "attached", "env": ["A"]}, "env: has no effect in mode attached"),
 )
-def test_what_could_record_nothing_is_refused_before_the_run(asked, why):
-    """Each by what it is and what to do."""
+def test_options_that_record_nothing_are_refused_before_the_run(asked, why):
+    """Options with which nsys would record nothing are refused with the reason."""
     with pytest.raises(ConfigError, match=why):
         check_config(config(**asked))
 
 
 def test_nsys_is_given_less_time_than_core_waits():
-    """Else core would give a window up which nsys is still writing."""
+    """Timeouts of nsys that are not below core's are faults with both numbers."""
     assert faults(start_s=5, stop_s=200) == {
         "tools.nsys.start_s": "must be less than limits.start_timeout_s, 5; got 5",
         "tools.nsys.stop_s": "must be less than limits.stop_timeout_s, 120; got 200",
     }
 
 
-def test_every_fault_is_told_by_its_path():
-    """All that is wrong is told at once, each under its option."""
+def test_every_fault_has_the_path_of_its_option():
+    """All faults of a config are reported at once, each with the path of its option."""
     told = faults(
         mode="discrete", trace=["nvtx", "cudda"], range="steps", start_s=0,
         options={"output": "x", "--sample": "cpu", "mpi-impl": []},
@@ -72,7 +72,7 @@ def test_every_fault_is_told_by_its_path():
 
 
 def test_the_launcher_stands_before_the_command():
-    """The prefix has one argument, which says all that is asked; who attaches needs none."""
+    """The launch prefix is the launcher and one argument; mode `attached` needs no prefix."""
     asked = {"mpi-impl": "a b", "stack": True}
     given = config(options=asked, env=["RAY_*"], trace="nvtx"), config(mode="attached")
 
@@ -95,7 +95,7 @@ NVTX = {"mode": "range", "range": "nvtx"}
      ({"mode": "range", "trace": ["osrt"]}, False)],
 )  # fmt: skip
 def test_nsys_waits_for_a_range_only_where_that_is_asked(asked, has_window):
-    """By the name of the range and its domain; elsewhere, nvtx need not be traced."""
+    """The launch names rlprof's range only with `mode: range` and `range: nvtx`."""
     said = rlprof.launch(config(**asked), role="actor").argv_prefix[-1]
 
     assert Asked.read(said).window == (f"{RANGE}@{DOMAIN}" if has_window else "")

@@ -1,4 +1,4 @@
-"""Processes of one launch share a session, and so a window and its report: an engine's workers."""
+"""Workers of one launch share an nsys session, and so a window and its report."""
 
 import gzip
 import json
@@ -43,7 +43,7 @@ def _other():
 
 @pytest.fixture(name="theirs")
 def _theirs(tmp_path, own, inside, other):
-    """The word of a window which the other process has begun."""
+    """The word of a window that the other process has begun."""
     folder = tmp_path / "theirs"
     folder.mkdir()
     word = Word(str(folder), WINDOW.folder, other.pid, str(FIRST))
@@ -54,7 +54,7 @@ def _theirs(tmp_path, own, inside, other):
 # failures.md: nsys-hangs
 @pytest.mark.parametrize("state", ["open", "beginning"])
 def test_the_same_window_is_joined(inside, own, theirs, folder, state):
-    """Once it is open; nsys is not called, and the report will be laid in this folder."""
+    """A worker joins the open window of another without a call of nsys, and notes the other."""
     leave_word(own, attrs.evolve(theirs, state=state))
     hooks = configured()
     threading.Timer(0.5, leave_word, [own, theirs]).start()
@@ -74,7 +74,7 @@ def test_the_same_window_is_joined(inside, own, theirs, folder, state):
 # failures.md: nsys-hangs, nsys-shared
 @pytest.mark.parametrize(("state", "step"), [("open", 4), ("beginning", 3)])
 def test_a_window_that_cannot_be_joined_is_refused(own, theirs, folder, state, step):
-    """Another one, or one that does not come to be open within `start_s`, by what is recorded."""
+    """Another window, or one that does not open within `start_s`, is refused by its name."""
     leave_word(own, attrs.evolve(theirs, state=state))
     hooks = configured(start_s=1)
 
@@ -86,8 +86,8 @@ def test_a_window_that_cannot_be_joined_is_refused(own, theirs, folder, state, s
 
 # failures.md: nsys-shared
 @pytest.mark.parametrize("is_ended", [False, True])
-def test_the_report_is_given_to_who_has_joined(inside, own, folder, tmp_path, is_ended):
-    """The same file, once it is whole, with what is to be said: that somebody else has ended it."""
+def test_a_worker_that_joined_gets_the_report(inside, own, folder, tmp_path, is_ended):
+    """A worker that joined gets the report, and whether another process ended the window."""
     hooks, guest = configured(), tmp_path / "guest"
     guest.mkdir()
     hooks.start(window=WINDOW, target=FIRST, folder=folder)
@@ -109,7 +109,7 @@ def test_the_report_is_given_to_who_has_joined(inside, own, folder, tmp_path, is
 
 # failures.md: nsys-shared
 def test_a_window_of_a_dead_process_is_ended(inside, theirs, other, folder):
-    """Else the session could never record again."""
+    """A window that a dead process left open is stopped before the next one starts."""
     session = inside.home / f"{SESSION}.session"
     session.write_text(json.dumps({"pid": os.getpid(), "output": f"{theirs.folder}/report"}))
     other.kill()
@@ -123,8 +123,8 @@ def test_a_window_of_a_dead_process_is_ended(inside, theirs, other, folder):
     assert notes(folder)["whole"] is True
 
 
-def test_one_process_tries_for_all_whether_ranges_are_seen(inside):
-    """The second one of a session reads what the first has found."""
+def test_one_process_of_a_session_runs_the_self_test(inside):
+    """The second process of a session reads the result of the first one's self-test."""
     configured(self_test=True)
     tried = len(inside.calls)
 
@@ -133,12 +133,12 @@ def test_one_process_tries_for_all_whether_ranges_are_seen(inside):
     assert 0 < tried == len(inside.calls)
 
 
-# What becomes of a report that is shared
+# Exports of a report that is shared
 
 
 @pytest.fixture(name="shared")
 def _shared(nsys, folder):
-    """Return a function that writes the notes of a report in which two processes are."""
+    """Return a function that writes the notes of a report with two processes."""
     made = Database(nsys.home / "database")
     for pid, name in ((PID, "mine"), (OTHER_PID, "theirs")):
         made.domain(1, "rlprof", pid=pid)
@@ -164,8 +164,8 @@ NOW = time.time_ns()
     (0, "it shares the report of rollout replica 0 worker 0"),
     (5, "ended it 5.0 s before this process did"),
 )
-def test_who_has_joined_has_a_trace_of_its_own_events(shared, folder, tmp_path, after_s, note):
-    """And no report, for that is with the first one; it is cut if that ended early."""
+def test_a_worker_that_joined_exports_its_own_events(shared, folder, tmp_path, after_s, note):
+    """A worker that joined exports its own events; an early end of the window makes it partial."""
     shared(wall=[NOW, NOW + after_s * 10**9], joined=LEADER)
     (folder / "given.json").write_text(json.dumps({"file": "x", "why": "", "ended_ns": NOW}))
 
@@ -180,8 +180,8 @@ def test_who_has_joined_has_a_trace_of_its_own_events(shared, folder, tmp_path, 
 
 # failures.md: nsys-shared
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1], ids=["alive", "dead"])
-def test_a_window_that_nobody_has_ended_is_told(shared, folder, tmp_path, monkeypatch, pid):
-    """The process that had begun it is waited for, if it lives, and named: it has the report."""
+def test_a_joined_window_that_never_ended_is_an_error(shared, folder, tmp_path, monkeypatch, pid):
+    """If a joined window never ended, the export fails and names the holder of the report."""
     monkeypatch.setattr(_export, "_GIVEN_S", 0.2)
     shared(wall=[NOW, NOW], joined={**LEADER, "pid": pid})
 

@@ -1,4 +1,4 @@
-"""Windows on a stand-in for nsys: what it is told, and what is said where it goes wrong."""
+"""Windows on a stand-in for nsys: the commands it gets, and how faults are reported."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def record(hooks, folder):
 
 
 def test_a_window_is_a_start_and_a_stop_of_the_session(inside, folder):
-    """It is told the session, the file, and to sample nothing; the report is there after it."""
+    """A window is one `nsys start` and one `nsys stop`, and its report is whole."""
     ranges = record(configured(), folder)
 
     assert inside.calls == [
@@ -50,7 +50,7 @@ def test_a_window_is_a_start_and_a_stop_of_the_session(inside, folder):
 
 
 def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
-    """What start's help knows is given to start; what no help knows is said, by its name."""
+    """An option that `nsys start` knows is passed to it; an unknown one is unsupported."""
     asked = {"gpu-metrics-device": 0, "no-such-thing": True, "cuda-graph-trace": "node"}
 
     ranges = record(configured(options=asked), folder)
@@ -67,14 +67,14 @@ def test_an_option_goes_where_this_nsys_takes_it(inside, folder):
     ("hang", "nsys start did not return within 2 s", ["start", "stop", "start", "stop"]),
 )
 def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, why, verbs):
-    """It is said, nothing is open, and the next window is whole."""
+    """A start that fails or hangs is an error, and the next window is whole."""
     hooks = configured(start_s=2 if fault == "hang" else 60)
     inside.goes_wrong(start=fault)
     with pytest.raises(CaptureError, match=why):
         start(hooks, folder)
     hooks.stop(window=None, folder=folder)
     inside.goes_wrong()
-    hooks.tool.options = options(start_s=60)  # a busy machine has time for what follows
+    hooks.tool.options = options(start_s=60)  # enough for a busy machine
 
     record(hooks, folder)
 
@@ -88,8 +88,8 @@ def test_a_start_that_goes_wrong_harms_no_later_window(inside, folder, fault, wh
     ("hang", [], "nsys stop did not return within 3 s and was killed"),
     ("empty", ["report.nsys-rep"], "the report is empty: nsys did not write it"),
 )
-def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
-    """It is raised and noted, never called whole; the next window is."""
+def test_a_stop_that_goes_wrong_is_noted(inside, folder, fault, left, said):
+    """A stop that hangs or leaves no report is raised and noted, and the next window is whole."""
     hooks = configured(stop_s=3 if fault == "hang" else 10)  # how long each waits
     start(hooks, folder)
     inside.goes_wrong(stop=fault)
@@ -108,7 +108,7 @@ def test_a_stop_that_goes_wrong_is_told(inside, folder, fault, left, said):
 
 # failures.md: folder-removed
 def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, folder):
-    """It would write elsewhere, and say nothing."""
+    """A missing folder is refused without a call of nsys, which would write elsewhere."""
     with pytest.raises(CaptureError, match="is not a folder; nsys would write elsewhere"):
         start(configured(), folder / "gone")
 
@@ -122,7 +122,7 @@ def test_a_folder_that_is_not_there_is_refused_before_nsys_is_asked(inside, fold
     ("fail", "unknown whether nsys sees ranges of phases: nsys export: Agent lost"),
 )
 def test_a_self_test_costs_no_window(inside, folder, fault, said):
-    """Ranges that nsys does not see, or may not see, are unsupported; the window is recorded."""
+    """Ranges that nsys does not see are unsupported, and the window is whole."""
     inside.goes_wrong(export=fault)
 
     ranges = record(configured(self_test=True), folder)
@@ -140,7 +140,7 @@ def test_a_self_test_costs_no_window(inside, folder, fault, said):
     (None, "attached", "mode attached: this process is not in an nsys session"),
 )
 def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode, said):
-    """What the Launch has not brought is named, with what to do; nothing hangs on it."""
+    """In a process outside nsys `configure` fails with the reason."""
     monkeypatch.delenv(MARK, raising=False)
     monkeypatch.delenv("NSYS_PROFILING_SESSION_ID", raising=False)
     if mark is not None:
@@ -150,8 +150,8 @@ def test_a_process_that_is_not_under_nsys_says_why(nsys, monkeypatch, mark, mode
         configured(mode=mode, nsys=nsys.path)
 
 
-def test_what_was_fixed_at_launch_cannot_be_changed(inside, folder, monkeypatch):
-    """What the program was not started with is said."""
+def test_options_fixed_at_launch_are_unsupported_if_changed(inside, folder, monkeypatch):
+    """Options that differ from those of the launch are unsupported."""
     mark = attrs.evolve(
         read_mark(os.environ), asked={"trace": ["nvtx"], "env": None, "options": {}}
     )
@@ -177,8 +177,8 @@ print("not", is_forked())
 
 
 # failures.md: nsys-launch
-def test_a_process_that_was_forked_is_found_out_and_refused(inside, monkeypatch):
-    """Nsys sees nothing of it; the engine that forks its workers has a word to set."""
+def test_a_forked_process_is_refused(inside, monkeypatch):
+    """A forked process is recognized and refused, with the setting of the engine."""
     said = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
     assert said.stdout.split() == ["forked", "True", "not", "False"]
 
@@ -187,8 +187,8 @@ def test_a_process_that_was_forked_is_found_out_and_refused(inside, monkeypatch)
         configured()
 
 
-def test_variables_of_an_nsys_that_died_are_taken_away():
-    """Children are left alone by nsys; what the user has set stays."""
+def test_variables_of_a_dead_nsys_are_removed():
+    """The variables of a dead nsys are removed for children; those of the user stay."""
     environ = {
         "QUADD_AGENT_PID": "1", "NSYS_TSC_SUPPORT": "enable", MARK: "{}", "PATH": "/bin",
         "LD_PRELOAD": "/x/libToolsInjectionProxy64.so:/y/libjemalloc.so",

@@ -1,4 +1,4 @@
-"""The real Nsight Systems; what a window needs of it is in `drive`."""
+"""Fixtures for the real Nsight Systems; `drive` has the functions."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ def _nsys():
 
 @pytest.fixture(scope="session", name="alone")
 def _alone(tmp_path_factory):
-    """What training learns without rlprof, for each number of steps."""
+    """Return a function that gives the weights of training without rlprof, by steps."""
 
     @cache
     def learn(steps):

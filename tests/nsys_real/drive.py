@@ -1,4 +1,4 @@
-"""A program under `nsys launch` without code of ours; training as a config says; what is left."""
+"""A program under plain `nsys launch`, training as a config says, and their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Launched:
     env: dict[str, str]
 
     def record(self, folder, line):
-        """Record what the program does when it is told *line*."""
+        """Record the work that the program does for *line*."""
         quiet = "--sample=none", "--cpuctxsw=none", "--force-overwrite=true"
         self._call("start", *quiet, "-o", str(folder / "report"))
         time.sleep(0.1)  # `nsys start` returns up to a few ms before ranges are seen
@@ -69,7 +69,7 @@ def parted(nsys, home):
     there = home / "usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64"
     there.mkdir(parents=True)
     for file in Path(nsys).resolve().parent.iterdir():
-        if file.name == "nsys":  # it looks for its importer beside where it really is
+        if file.name == "nsys":  # it looks for its importer next to its real path
             shutil.copy(file, there)
         else:
             (there / file.name).symlink_to(file)
@@ -97,7 +97,7 @@ def train(nsys, home, *, wrapped=True, cwd=None, options=None, **asked):
 
 
 def result(home):
-    """Return what training said at its end."""
+    """Return the result that training wrote at its end."""
     file = home / "result.json"
     assert file.exists(), (home / "said").read_text()[-4000:]
     return json.loads(file.read_text())
@@ -128,7 +128,7 @@ def tables_of(nsys, report):
 
 
 def ranges(nsys, report):
-    """Return text and payload of the ranges of *report*, but those of a window."""
+    """Return text and payload of the ranges of *report*, without those of a window."""
     with closing(sqlite3.connect(tables_of(nsys, report))) as found:
         return found.execute(
             "SELECT coalesce(e.text, s.value), e.int64Value FROM NVTX_EVENTS e "
@@ -137,7 +137,7 @@ def ranges(nsys, report):
 
 
 def is_clean(home, *, folders=True):
-    """Whether neither a process nor a folder of nsys is left, soon after the end."""
+    """Whether no process and no folder of nsys remain soon after the end."""
     end, temp = time.monotonic() + 60, home / "tmp"
     while (left := processes(env=f"TMPDIR={temp}")) and time.monotonic() < end:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""What becomes of real reports: all ranges that were made, where the program's clock puts them."""
+"""Exports of real reports: all ranges are there, at the times of the program's clock."""
 
 import gzip
 import json
@@ -72,7 +72,7 @@ def _windows(nsys, tmp_path_factory):
 
 @pytest.fixture(scope="module", name="traces")
 def _traces(windows, tmp_path_factory):
-    """Export both; return what was made, each trace read, and what the program told."""
+    """Export both; return the artifacts, the trace, and the program's own times of each."""
     found = []
     for folder in windows:
         out = tmp_path_factory.mktemp("out")
@@ -82,8 +82,8 @@ def _traces(windows, tmp_path_factory):
     return found
 
 
-def test_all_ranges_are_there_where_the_clock_of_the_program_puts_them(traces):
-    """As many as were made, with name and payload; both ends as near as the trace says."""
+def test_all_ranges_are_at_the_times_of_the_programs_clock(traces):
+    """The trace has every range, with both ends within its stated error of the program's clock."""
     for _, trace, told in traces:
         header = trace["rlprof"]
         events = [event for event in trace["traceEvents"] if event.get("cat") == "nvtx"]
@@ -104,7 +104,7 @@ def test_all_ranges_are_there_where_the_clock_of_the_program_puts_them(traces):
 
 # failures.md: nsys-unusable
 def test_raw_data_are_imported_where_debian_has_the_importer(nsys, tmp_path):
-    """Nsys leaves raw data; without the importer the note says how to get a trace from them."""
+    """Without nsys' importer raw data are kept with a note; with it they become a trace."""
     program = parted(nsys, tmp_path)
     (raw,) = recorded(program, tmp_path, 1)
     assert [file.name for file in raw.glob("report*")] == ["report.qdstrm"]
@@ -120,8 +120,8 @@ def test_raw_data_are_imported_where_debian_has_the_importer(nsys, tmp_path):
     assert made[1].format == "nsys-rep"
 
 
-def test_a_report_that_was_cut_is_said_to_be(nsys, windows, tmp_path):
-    """A report that was cut is handed on, with what nsys says of it."""
+def test_a_report_that_was_cut_is_partial(nsys, windows, tmp_path):
+    """A report that was cut is kept as partial, with its size and nsys' own error."""
     whole = (windows[0] / "report.nsys-rep").read_bytes()
     assert len(whole) > 100_000
     raw = tmp_path / "raw"
@@ -136,7 +136,7 @@ def test_a_report_that_was_cut_is_said_to_be(nsys, windows, tmp_path):
 
 
 def test_tables_made_by_hand_are_those_of_the_program(nsys, windows, tmp_path):
-    """The tables that the tests make by hand have the columns the program gives them."""
+    """The handmade tables of the tests have the columns of the real program's export."""
     file, report = tmp_path / "all.sqlite", str(windows[0] / "report.nsys-rep")
     argv = [nsys, "export", "--type=sqlite", "--lazy=false", f"--output={file}", report]
     subprocess.run(argv, capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""What goes wrong with the real nsys: training is what it is alone, the manifest says what was."""
+"""Faults of the real nsys: training stays the same, and the manifest names the fault."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ def notes(capture):
 # failures.md: nsys-session
 @pytest.mark.parametrize("who", ["agent", "keeper"])
 def test_a_killed_process_of_nsys_costs_windows_and_nothing_else(nsys, tmp_path, alone, who):
-    """SIGKILL in a window: training and its children go on, nsys ends, later windows say why."""
+    """If a process of nsys is killed in a window, training continues and later windows fail."""
     home = tmp_path / "home"
 
     process = train(nsys, home, steps=3, breaks_in=2, by=who)
@@ -35,8 +35,8 @@ def test_a_killed_process_of_nsys_costs_windows_and_nothing_else(nsys, tmp_path,
 
 
 # failures.md: nsys-quiet
-def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
-    """Nsight Systems appends to LD_LIBRARY_PATH, and so names the folder it is started in."""
+def test_the_library_path_is_the_one_without_nsys(nsys, tmp_path):
+    """The program has the LD_LIBRARY_PATH that it has without nsys."""
     env = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     tell = [sys.executable, "-c", "import os; print(os.environ.get('LD_LIBRARY_PATH'))"]
 
@@ -69,7 +69,7 @@ def test_libraries_are_looked_for_where_they_are_alone(nsys, tmp_path):
     ids=["missing", "refuses a value", "cannot trace", "folder removed", "shut down"],
 )  # fmt: skip
 def test_a_window_that_cannot_be_recorded_says_why(nsys, tmp_path, alone, asked, found):
-    """Training is what it is alone, the other windows are whole, and nothing is left of nsys."""
+    """A window that nsys cannot record fails with its error; training is the same as alone."""
     home = tmp_path / "home"
 
     process = train(home=home, **{"nsys": nsys, **asked})

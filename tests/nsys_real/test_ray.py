@@ -1,4 +1,4 @@
-"""Actors of Ray, each born under the real program by what the fleet's launch says."""
+"""Actors of Ray, each started under the real nsys by the fleet's launch."""
 
 import os
 import subprocess
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_actors_have_a_report_each_for_every_window(nsys):
-    """Ray starts each actor by the launcher; every window is whole, and nothing is left of nsys."""
-    # of few letters: names of Ray's sockets have room for no more
+    """Each actor has a whole report for every window, and no process of nsys remains."""
+    # a short path: names of Ray's sockets are limited
     with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         (home / "tmp").mkdir()

@@ -1,4 +1,4 @@
-"""Windows of training under the real program: each a whole report, and training as it is alone."""
+"""Windows of training under the real nsys: whole reports, and the same training as alone."""
 
 import json
 import os
@@ -29,11 +29,7 @@ pytestmark = pytest.mark.slow
     "options", [{"env": []}, {"mode": "range", "range": "nvtx"}], ids=["session", "range"]
 )
 def test_each_window_is_a_whole_report(nsys, tmp_path, monkeypatch, alone, options):
-    """Each window of a process has a report of its own, whose ranges are its phases.
-
-    In range mode nsys waits for a range of the program, ends with it, and writes its report at
-    once. The whole environment is in each report; `env` keeps what is secret out of it.
-    """
+    """Each window has a report with the ranges of its phases; `env` keeps secrets out of it."""
     monkeypatch.setenv("MY_KEY", "token-of-the-user")
     home = tmp_path / "home"
 
@@ -54,7 +50,7 @@ def test_each_window_is_a_whole_report(nsys, tmp_path, monkeypatch, alone, optio
 
 # failures.md: nsys-quiet
 def test_nsys_and_rlprof_are_quiet(nsys, tmp_path):
-    """No Python file of the folder of training is run; a report has no process but training."""
+    """No Python file of the training folder is run, and a report has no process but training."""
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     for name in ("train", "nvtx_sum"):
@@ -77,7 +73,7 @@ def test_nsys_and_rlprof_are_quiet(nsys, tmp_path):
 
 # failures.md: nsys-killed
 def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
-    """The launcher ends as it was ended, has nsys finish the report, and salvage finds it."""
+    """A program that is killed in a window leaves a report, which salvage makes partial."""
     home = tmp_path / "home"
 
     process = train(nsys, home, steps=3, dies_in=2)
@@ -93,8 +89,8 @@ def test_a_program_killed_in_a_window_leaves_its_report(nsys, tmp_path):
 
 
 # failures.md: nsys-nvtx
-def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
-    """An nvtx that does not reach nsys is found out by the self-test; windows are whole."""
+def test_ranges_that_nsys_does_not_see_are_reported(nsys, tmp_path):
+    """The self-test finds an nvtx that does not reach nsys, and the window is whole."""
     home = tmp_path / "home"
 
     train(nsys, home, steps=1, blind=True)
@@ -116,10 +112,8 @@ def test_ranges_that_nsys_does_not_see_are_told(nsys, tmp_path):
     ids=["launch", "profile"],
 )
 def test_attached_records_a_process_that_nsys_started(nsys, tmp_path, verb):
-    """`nsys launch` and `nsys profile --start-later`, which Ray's `nsight` calls, are as good.
-
-    With samples of the CPU, the agent of nsys 2023.4.4 may crash in the second window.
-    """
+    """Mode `attached` records under `nsys launch` and under Ray's `nsys profile --start-later`."""
+    # --sample=none: with samples of the CPU, nsys 2023.4.4 may crash in the second window
     home = tmp_path / "home"
     asked = {
         "steps": 2, "options": {"mode": "attached", "nsys": nsys, "start_s": 30},
@@ -127,7 +121,7 @@ def test_attached_records_a_process_that_nsys_started(nsys, tmp_path, verb):
     }  # fmt: skip
     for n in range(5):  # on a busy host, nsys may end before it starts anything
         temp = home / f"tmp{n}"
-        temp.mkdir(parents=True)  # in the machine's own, nsys keeps what dead sessions left
+        temp.mkdir(parents=True)  # the machine's own has files of dead sessions
         done = subprocess.run(
             [nsys, *verb, "--trace=nvtx", sys.executable, TRAINING, str(home), json.dumps(asked)],
             cwd=tmp_path, env={**os.environ, "TMPDIR": str(temp)}, capture_output=True,

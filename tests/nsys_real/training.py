@@ -50,7 +50,7 @@ def main(home: Path, asked: dict) -> None:
 
 
 def _break(how: str, home: Path) -> None:
-    """Do to nsys what a user or a machine might."""
+    """Break nsys as a user or a machine might."""
     from rlprof_nsys._arguments import LAUNCHER, read_mark
 
     if how == "folder":  # of the window that is open
