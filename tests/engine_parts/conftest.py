@@ -1,4 +1,4 @@
-"""Marks the laws of engines that take long."""
+"""Marks the slow tests of the engine kit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A trainer of one process with one attached engine, or one that only calls its plugin's hooks."""
+"""A one-process trainer with an attached engine, or one that only calls a plugin's hooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER = "tsej" * 4
 
 
 class Lab:
-    """The trainer with one engine, and the options of that."""
+    """A trainer with one engine and its options."""
 
     def __init__(self, tmp_path: Any, engine: str, **options: Any) -> None:
         self._engine, self._options = engine, options
@@ -76,7 +76,7 @@ class Lab:
 def orders(
     run: str = "/nowhere", config: Any = None, tools: Any = ("torch",), **said: Any
 ) -> rlprof.Workers:
-    """Make what an engine's plugin is given to write orders with."""
+    """Make the object with which an engine's plugin writes orders."""
     given = {
         "run": run, "config": config or {}, "role": "rollout", "replica": 0, "world_size": 2,
         "leader": attrs.asdict(rlprof.Leader(Here.now(), "")),
@@ -85,7 +85,7 @@ def orders(
 
 
 class Follower:
-    """Notes what is recorded in a process of an engine; it may fail at that."""
+    """Notes what a process of an engine records; it may fail in a call."""
 
     def __init__(self, fails: str = "") -> None:
         self.seen: list[str] = []
@@ -107,7 +107,7 @@ class Follower:
 
 
 class Driven:
-    """One plugin whose hooks are called as by core, in `folder`; its processes open no sessions."""
+    """One plugin whose hooks are called as core does, in `folder`; no session is opened."""
 
     def __init__(
         self, patch: pytest.MonkeyPatch, home: Path, plugin: Any, handle: Any,
@@ -134,7 +134,7 @@ class Driven:
         return self._link.settled(lambda: getattr(self._hooks, hook)(**self._given))
 
     def errors(self, *hooks: str) -> list[str]:
-        """Call *hooks*; return what each of them that fails says."""
+        """Call *hooks*; return the messages of those that fail."""
         said = []
         for hook in hooks:
             try:
@@ -144,7 +144,7 @@ class Driven:
         return said
 
     def assert_told(self, engine: str, calls: Asked, hook: str, what: str) -> None:
-        """Nothing is asked of an engine that nobody configured, or that records; see it fail."""
+        """Check the errors of hooks in the wrong order, and of an engine that does not answer."""
         assert self.errors("stop", "start") == [f"{engine}: was not configured"]
         assert self.errors("configure", "stop") == []
         assert not list(self.folder.iterdir())
@@ -156,7 +156,7 @@ class Driven:
         assert "no process of the engine answered" in summary.note
 
     def record(self, work: Callable[[], Any]) -> Any:
-        """Record *work* in a window; return what each hook gave, and the notes that were left."""
+        """Record *work* in a window; return the results of the hooks and the notes."""
         ready, said = self.call("configure"), self.call("start")
         work()
         self.call("stop")
@@ -168,7 +168,7 @@ class Driven:
 
 
 async def all_ended() -> None:
-    """Cancel what waits on this loop, and see it end."""
+    """Cancel the other tasks of this loop, and wait for their end."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

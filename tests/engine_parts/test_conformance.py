@@ -1,4 +1,4 @@
-"""Both engines keep every law of engines, as a new and an old release have it."""
+"""Both engines pass the plugin test kit, as a new and an old release have it."""
 
 import os
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class NativeTests(EngineTests):
 
     @pytest.fixture(autouse=True)
     def _nothing_is_set(self, monkeypatch, tmp_path):
-        """Take away what this machine's own engines are told."""
+        """Clear this machine's variables for vLLM and SGLang."""
         for name in [name for name in os.environ if name.startswith(("VLLM_", "SGLANG_"))]:
             monkeypatch.delenv(name)
         self.traces = tmp_path / "traces"
@@ -52,13 +52,13 @@ class TestSessions(VllmTests):
 
 @pytest.mark.slow
 class TestStickyPrefix(VllmTests):
-    """An LLM of 0.31: one prefix for all, a second start is passed over; it compresses itself."""
+    """An LLM of 0.31: one prefix for all, a second start is ignored; traces are compressed."""
 
     release, form, launched = "vllm==0.31.0", "LLM", {"torch_profiler_use_gzip": True}
 
 
 class TestSglang(NativeTests):
-    """An Engine from 0.5.19 on, whose arguments keep apart what was decided."""
+    """An Engine from 0.5.19 on, which keeps resolved arguments apart."""
 
     plugin = Sglang
 

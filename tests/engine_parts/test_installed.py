@@ -1,4 +1,4 @@
-"""What the installed engine can do, read from its sources."""
+"""Abilities of the installed engine, read from its sources."""
 
 import importlib.util
 from pathlib import Path
@@ -32,7 +32,7 @@ both = pytest.mark.parametrize("engine", PLUGINS)
 
 @pytest.fixture(name="installed")
 def _installed(tmp_path, monkeypatch):
-    """Return a function that lays out the sources of an engine as if they were installed."""
+    """Return a function that lays out the sources of an engine like an installed package."""
 
     def installed(engine, version, profiler=PROFILER):
         files = {"envs.py": "", "_version.py": f"__version__ = version = {version!r}\n",
@@ -49,14 +49,14 @@ def _installed(tmp_path, monkeypatch):
 
 
 def told(engine, *, warnings=False):
-    """Return what the doctor is told, by what it is about; or the warnings alone."""
+    """Return the advice that the doctor gets, by topic; or the warnings alone."""
     found = PLUGINS[engine].advise(None, {}, on_host=True)
     return {one.about: one.text for one in found if one.level == "warning" or not warnings}
 
 
 @both
-def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatch, engine):
-    """A warning: a variable names those the engine may load, and ours is not among them."""
+def test_a_variable_that_keeps_rlprofs_plugin_out_is_warned_of(installed, monkeypatch, engine):
+    """A variable that lists the plugins of the engine without rlprof is a warning."""
     installed(engine, NEWEST[engine])
     name = f"{engine.upper()}_PLUGINS"
     monkeypatch.setenv(name, "lora")
@@ -68,8 +68,8 @@ def test_an_environment_that_keeps_our_plugin_out_is_named(installed, monkeypatc
 
 
 @both
-def test_without_the_engine_it_is_said_where_to_install(monkeypatch, engine):
-    """The trainer's environment has none, and need not."""
+def test_without_the_engine_advice_names_the_right_environment(monkeypatch, engine):
+    """Where the engine is not installed, advice fails and points to the engine's environment."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
 
     with pytest.raises(rlprof.CaptureError, match="where the engine runs"):
@@ -77,8 +77,8 @@ def test_without_the_engine_it_is_said_where_to_install(monkeypatch, engine):
 
 
 @both
-def test_a_release_nobody_has_read_is_warned_of(installed, engine):
-    """It is named beside the newest that was read; the record of releases has that, too."""
+def test_a_release_that_is_not_on_record_is_warned_of(installed, engine):
+    """A release newer or older than those on record is a warning that names the limit."""
     installed(engine, "99.1.0")
     newer, both = told(engine, warnings=True)["release"], told(engine)[engine]
     installed(engine, "0.5.15.post1")  # the one in slime's image
@@ -91,8 +91,8 @@ def test_a_release_nobody_has_read_is_warned_of(installed, engine):
     assert f"0.5.15.post1 is older than {OLDEST[engine]}" in older
 
 
-def test_a_profiler_that_moved_is_no_reason_for_an_engine_not_to_start(installed):
-    """The launch asks nothing of it, for half of it would be refused; the doctor warns."""
+def test_a_profiler_that_moved_does_not_stop_the_launch(installed):
+    """If vLLM's profiler config has moved, the launch leaves it out and the doctor warns."""
     installed("vllm", NEWEST["vllm"], profiler="")
     roles = {"rollout": {"engine": "vllm"}}
 
@@ -106,7 +106,7 @@ def test_a_profiler_that_moved_is_no_reason_for_an_engine_not_to_start(installed
 def test_sglangs_second_profiler_in_the_environment_is_warned_of(
     installed, monkeypatch, value, is_told
 ):
-    """With what to do; nothing where it is off."""
+    """SGLANG_PROFILE_V2 is a warning with a remedy, unless it is off."""
     installed("sglang", NEWEST["sglang"])
     monkeypatch.setenv("SGLANG_PROFILE_V2", value)
 

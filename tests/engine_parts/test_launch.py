@@ -1,4 +1,4 @@
-"""What an engine must be started with to be recorded, and what is refused before it starts."""
+"""The launch of an engine that is to be recorded, and options refused before it."""
 
 import json
 
@@ -28,8 +28,8 @@ def launch(engine, tool="torch", **options):
     ("vllm", "", "rlprof"),
     ("sglang", "", None),
 )
-def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, engine, allowed, wanted):
-    """A variable names those it loads; an empty one is none for vLLM, and all for SGLang."""
+def test_rlprof_is_added_to_the_list_of_an_engines_plugins(monkeypatch, engine, allowed, wanted):
+    """The launch adds rlprof to a list of plugins; an empty list means all plugins for SGLang."""
     name = f"{engine.upper()}_PLUGINS"
     if allowed is not None:
         monkeypatch.setenv(name, allowed)
@@ -44,7 +44,7 @@ def test_an_engine_whose_plugins_are_listed_is_given_ours(monkeypatch, engine, a
     ("sglang", "torch", {"RLPROF_SGLANG": "1"}),
 )
 def test_the_environment_is_what_the_tool_needs(engine, tool, wanted):
-    """Nsys sees no process that was forked; SGLang's schedulers do nothing of ours unasked."""
+    """The launch has vLLM spawn its workers under nsys, and switches rlprof on in SGLang."""
     assert launch(engine, tool).env == wanted
 
 
@@ -52,8 +52,8 @@ def test_the_environment_is_what_the_tool_needs(engine, tool, wanted):
     ("engine", "requests", "wanted"),
     [("vllm", True, False), ("vllm", False, None), ("sglang", True, True), ("sglang", False, None)],
 )
-def test_requests_say_when_they_waited_with_statistics_alone(engine, requests, wanted):
-    """Who wants no requests pays for none."""
+def test_statistics_are_on_only_for_requests(engine, requests, wanted):
+    """The launch turns the engine's statistics on only if requests are recorded."""
     name = {"vllm": "disable_log_stats", "sglang": "enable_metrics"}[engine]
 
     assert launch(engine, requests=requests).engine_args.get(name) is wanted
@@ -66,8 +66,8 @@ def test_requests_say_when_they_waited_with_statistics_alone(engine, requests, w
     ("sglang", {"native_merge": True}, TWO, f"native_merge: {ONLY}; torch_memory needs way: "),
     ("sglang", {"way": "worker"}, [], "way: worker records with the run's tools, and there is"),
 )
-def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
-    """An engine's own profiler stands for the tool torch alone, and a way inside needs a tool."""
+def test_a_way_that_does_not_fit_the_tools_is_refused(engine, options, tool, why):
+    """`way: native` is refused for tools other than torch, and `way: worker` without a tool."""
     with pytest.raises(rlprof.ConfigError) as raised:
         launch(engine, tool, **options)
 
@@ -83,7 +83,7 @@ def test_a_way_that_the_tools_cannot_go_is_refused(engine, options, tool, why):
     ("auto", "(inside it: torch; without rlprof in its "),
 )
 def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, said):
-    """The tools inside, or its own profiler; a plan does not say what that depends on."""
+    """`rlprof check` and `rlprof plan` name the tools inside an engine, or its own profiler."""
     file = tmp_path / "profile.yaml"
     roles = f"roles: {{rollout: {{engine: {engine}}}}}\nengines: {{{engine}: {{way: {way}}}}}"
     file.write_text(f"tool: torch\nsteps: [1]\n{roles}\n")
@@ -98,7 +98,7 @@ def test_check_says_what_records_in_an_engine(tmp_path, capsys, engine, way, sai
 
 
 def test_the_server_gets_the_same_as_arguments():
-    """A switch alone where it is on, nothing where it is off, values as they are or as JSON."""
+    """`server_args` turns engine arguments into flags: switches, plain values and JSON."""
     given = {"enable_metrics": True, "sleep_on_idle": False, "tp_size": 2, "profiler": {"a": True}}
 
     assert server_args(Launch(engine_args=given)) == [

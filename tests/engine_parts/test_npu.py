@@ -18,7 +18,7 @@ WINDOW = rlprof.Window(1, 2, "rollout")
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_npu_is_driven_inside_an_engine(monkeypatch, tmp_path, engine):
-    """It starts and stops where the engine computes, each step is a range; all is whole."""
+    """Inside an engine the tool `npu` records a whole window, with a range for each step."""
     library = FakeNpu()
     library.install(monkeypatch)
     worker = Worker(1, tp=2)

@@ -33,8 +33,8 @@ from tests.cases import cases
     ("asked", "why"),
     [({"count": 0}, "expected at least 1, got 0"), ({"skip": -1}, "expected at least 0, got -1")],
 )
-def test_iterations_that_cannot_be_are_refused(asked, why):
-    """None of nothing, and nothing before the first."""
+def test_invalid_iterations_are_refused(asked, why):
+    """A count of 0 and a negative skip are refused."""
     with pytest.raises(ValueError, match=why):
         Iterations(**asked)
 
@@ -51,8 +51,8 @@ class Slots:
         return speed
 
 
-def test_methods_are_given_back_as_they_were():
-    """One of the class, of the object, of somebody else; what cannot be wrapped stays as it is."""
+def test_wrapped_methods_are_restored():
+    """`take_back` restores methods of a class or an object, unless others wrapped them since."""
     plain, own, other = Motor(), Motor(), Motor()
     own.run = lambda speed: -speed
     wrapped = Wrapped()
@@ -73,7 +73,7 @@ def test_methods_are_given_back_as_they_were():
 
 
 def test_answers_are_sorted_by_their_state():
-    """All that failed is an error with the reasons; that others were not chosen is none."""
+    """Answers in the wanted state are returned; an error has the reasons if all have failed."""
     recording, refused = {"state": "recording"}, {"state": "refused", "why": "no disk"}
     other = {"state": "not chosen"}
 
@@ -84,7 +84,7 @@ def test_answers_are_sorted_by_their_state():
 
 
 def test_an_address_without_a_scheme_is_refused():
-    """It is said how it is written."""
+    """An address without a scheme is refused with the correct form."""
     with pytest.raises(
         CaptureError, match=r"^motor: 'box:80' is not an address; write http://box:80"
     ):
@@ -104,8 +104,8 @@ def failed(code):
     (failed(409), CaptureError("/x 409 not so")),
     (URLError("refused"), CaptureError("motor: http://a:1 does not answer: ")),
 )
-def test_what_a_server_answers_is_read_or_refused(monkeypatch, answer, told):
-    """As JSON or as text; what is not there may be missing, and a refusal is the engine's own."""
+def test_the_answer_of_a_server_is_read_or_refused(monkeypatch, answer, told):
+    """An answer is read as JSON or text; a missing path has a default, a refusal is an error."""
 
     def urlopen(request, timeout):
         assert (request.full_url, request.get_method()) == ("http://a:1/x", "POST")
@@ -136,7 +136,7 @@ vllm:num_requests_waiting{engine="0"} odd
 
 
 def test_metrics_are_read_by_name_from_prometheus_text():
-    """One value for each set of labels; other names, and what is no number, are passed over."""
+    """Each set of labels gives one value; other names and invalid numbers are skipped."""
     names = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
     assert samples(TEXT, names) == {
@@ -144,8 +144,8 @@ def test_metrics_are_read_by_name_from_prometheus_text():
     }  # fmt: skip
 
 
-def test_nobody_waits_for_a_server():
-    """A call returns while the server is asked; what it tells is returned once."""
+def test_polling_does_not_wait_for_a_server():
+    """`news` returns at once while a server is asked, and returns its answer once."""
     may_answer = threading.Event()
     asked = []
 
@@ -170,7 +170,7 @@ def test_nobody_waits_for_a_server():
 @pytest.mark.parametrize("inside", ["", "no plugin"])
 @pytest.mark.parametrize("native", ["", "no profiler"])
 def test_the_way_that_was_asked_for_is_taken_or_refused(asked, inside, native):
-    """Nobody gets the other way unasked; of both, inside comes first, and each reason is named."""
+    """The way asked for is taken or refused with the reasons; `auto` prefers the workers."""
     possible = [
         way
         for way, why in (("worker", inside), ("native", native))
@@ -195,8 +195,8 @@ def test_the_way_that_was_asked_for_is_taken_or_refused(asked, inside, native):
     ((0,), (0,), True, False),
     ((0, 1), (0,), False, True),
 )
-def test_ranks_that_cannot_be_had_are_named(ranks, chosen, has_others, chooses):
-    """Others than the engine's; its own profiler records all ranks, with torch alone."""
+def test_ranks_that_cannot_be_recorded_are_named(ranks, chosen, has_others, chooses):
+    """Ranks that do not fit the engine, or that its own profiler cannot choose, are named."""
     workers = Workers(tools={"torch": {}, "nsys": {}}, ranks=ranks, chosen=chosen)
 
     assert list(other_number(2, workers, "workers")) == ["attach: ranks"] * has_others
@@ -208,7 +208,7 @@ def test_ranks_that_cannot_be_had_are_named(ranks, chosen, has_others, chooses):
     [(None, 3, False), (5, None, False), (5, 0, False), (5, 5, False), (5, 4, True), (5, 1, True)],
 )
 def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, is_told):
-    """Not where nothing was asked or is known; one without a step is idle, as another note says."""
+    """A process with fewer steps than asked for is named, unless it ran none."""
     options = {} if count is None else {"iterations": {"count": count}}
 
     told = fewer(options, [("worker 0", steps)])
@@ -217,7 +217,7 @@ def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, i
 
 
 def test_the_parameters_of_a_function_are_those_with_a_name():
-    """What takes anything says nothing of what it takes."""
+    """`parameters_of` returns named parameters, without `*rest` and `**more`."""
     assert parameters_of(lambda one, *rest, two=2, **more: (one, rest, two, more)) == ("one", "two")
 
 
@@ -236,7 +236,7 @@ def gauge(value):
 
 
 def test_vllms_counters_are_those_of_its_scheduler_or_its_gauges():
-    """Of an idle engine the gauges are the last ones, and stand for nothing."""
+    """Counters of vLLM come from its scheduler or its gauges; an idle engine counts 0."""
     names = ("gauge_scheduler_running", "gauge_scheduler_waiting", "gauge_kv_cache_usage")
     gauges = dict(zip(names, map(gauge, (2, 1, 0.5)), strict=True))
     ours = SimpleNamespace(**gauges)
@@ -269,7 +269,7 @@ def loads(*rows, magic=b"SLNS", length=12, size=20):
     ids=["one", "none", "two", "another file", "before it is written", "too long", "empty"],
 )  # fmt: skip
 def test_sglangs_counters_are_what_its_schedulers_publish(tmp_path, monkeypatch, written, found):
-    """Where a release publishes them; the requests of the frontend are always known."""
+    """SGLang's counters come from its schedulers' snapshot, those of requests from its frontend."""
     (tmp_path / "load").write_bytes(written)
     names = ("num_running_reqs", "num_waiting_reqs", "token_usage")
     decode = lambda data: things(**dict(zip(names, struct.unpack_from("<fff", data), strict=True)))  # noqa: E731
@@ -287,7 +287,7 @@ def test_sglangs_counters_are_what_its_schedulers_publish(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("first", [b"vllm:num_requests_running 2.0\n", b""])
 def test_a_server_is_asked_for_few_metrics_or_for_all(monkeypatch, first):
-    """With several frontends, vLLM returns only all of them; SGLang has no route for the load."""
+    """A server of vLLM is asked for the metrics in use, and for all if it returns none of them."""
     urls = []
 
     def fetched(url):

@@ -25,7 +25,7 @@ class Worker:
 
 @attrs.define
 class Order:
-    """One that is obeyed, refused with a reason, or fails; as a process reads it."""
+    """An order as a process reads it: it is obeyed, refused with a reason, or fails."""
 
     why: str = ""
     fails: bool = False
@@ -54,7 +54,7 @@ class Order:
 
 
 class Begun:
-    """A recording of a worker, which a request may end; it was told to begin."""
+    """A recording of a worker that has begun; a request may end it."""
 
     def __init__(self, order=None, fails="", *, worker=None, word=None, is_lazy=False, **chosen):
         self.worker, self.order = worker or Worker(), order or Order()
@@ -65,7 +65,7 @@ class Begun:
         self.answer = self.recording.begin()
 
     def ran(self, count):
-        """Run that many steps; whatever is recorded, the engine gets its answers."""
+        """Run *count* steps, and check that the engine gets its answers."""
         answers = [self.worker.run(number) for number in range(count)]
         assert answers == [f"ran {number}" for number in range(count)]
         return self
@@ -80,8 +80,8 @@ class Begun:
     (0, None, "", False),  # NeMo-RL sends weights after the step began, and generates then
     ids=["its name", "what is asked", "nothing", "what cannot be found", "before a step"],
 )
-def test_a_call_after_a_step_ends_a_window_by_the_word_for_it(steps, word, why, is_ended):
-    """No word: it goes on. The call itself comes to what it always does."""
+def test_a_watched_call_after_a_step_ends_the_window(steps, word, why, is_ended):
+    """A watched call after a step ends the window if there is a word for it, and works as ever."""
     one = Begun(word=word).ran(steps)
 
     answer = one.worker.asked("load weights now")
@@ -92,8 +92,8 @@ def test_a_call_after_a_step_ends_a_window_by_the_word_for_it(steps, word, why, 
 
 
 @pytest.mark.parametrize("fails", ["push", "pop", "end"])
-def test_what_is_wrong_with_recording_stays_out_of_the_step(fails):
-    """The engine's step runs, and the first reason is kept."""
+def test_an_error_of_the_recording_does_not_reach_the_engine(fails):
+    """If the recording fails, the steps of the engine run, and the first reason is kept."""
     one = Begun(fails=fails, count=2).ran(4)
 
     by_count = "iterations.count 2 was reached"
@@ -101,7 +101,7 @@ def test_what_is_wrong_with_recording_stays_out_of_the_step(fails):
 
 
 def test_an_engine_step_that_raises_is_recorded_and_raises():
-    """It is the engine's own error, and its range is closed."""
+    """A step that raises closes its range and raises its own error."""
     worker = Worker()
     worker.run = lambda _: 1 / 0
     one = Begun(worker=worker)
@@ -113,8 +113,8 @@ def test_an_engine_step_that_raises_is_recorded_and_raises():
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_lazy_one_that_is_refused_says_so_and_lets_steps_run(fails):
-    """It is asked once, and the engine has its own method again."""
+def test_a_refused_lazy_recording_lets_steps_run(fails):
+    """A lazy recording that is refused keeps the reason and gives the method back."""
     one = Begun(Order("no disk", fails), is_lazy=True).ran(3)
 
     assert (one.answer, one.order.begun) == ("", 1)
@@ -128,8 +128,8 @@ def test_a_lazy_one_that_is_refused_says_so_and_lets_steps_run(fails):
      ({"count": 2}, (1, 2, "iterations.count 2 was reached"))],
     ids=["it ended before its first step", "it has its steps"],
 )  # fmt: skip
-def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method(chosen, expected):
-    """A framework has wrapped the method over ours, which goes on being called."""
+def test_a_window_that_is_over_does_not_begin_under_another_wrapper(chosen, expected):
+    """A window that is over stays over, even if another wrapper still calls rlprof's method."""
     one = Begun(**chosen)
     inner = one.worker.run
     one.worker.run = lambda batch: inner(batch)  # noqa: PLW0108 -- what frameworks do
@@ -142,7 +142,7 @@ def test_a_window_that_is_over_does_not_begin_below_somebody_elses_method(chosen
 
 @pytest.fixture(name="obey")
 def _obey(monkeypatch):
-    """Return a function that has a worker obey an order, and answers as it does."""
+    """Return a function that has a worker obey an order, and returns its answer."""
 
     def obey(worker, order, method="run", *, is_lazy=False, **chosen):
         monkeypatch.setattr(rlprof.Order, "read", lambda _: order)
@@ -154,7 +154,7 @@ def _obey(monkeypatch):
 
 
 def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(obey):
-    """Several runs may record one engine; an answer says when it was given and what it took."""
+    """The next begin ends a window, the end of another run does not; answers have their times."""
     worker, first, before = Worker(), Order(run="dead"), time.time_ns()
 
     obey(worker, first)
@@ -170,7 +170,7 @@ def test_a_window_ends_when_the_next_begins_and_not_by_the_end_of_another_run(ob
 
 @pytest.mark.parametrize("verb", ["prepare", "begin"])
 def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
-    """Its release is not known: no window is better than an empty one that reads whole."""
+    """An order to an engine without the method that runs steps is refused with its name."""
     order = Order(verb=verb)
 
     said = obey(Worker(), order, method="no_such")
@@ -181,7 +181,7 @@ def test_an_engine_without_the_method_that_runs_steps_is_refused(obey, verb):
 
 @cases("is_lazy, steps, why", (True, 0, IDLE), (True, 1, "skip"), (False, 0, "skip"))
 def test_a_window_that_ends_before_its_first_step_says_why(obey, is_lazy, steps, why):
-    """Only a lazy engine that ran no step is called idle: others are not known to have been."""
+    """A window without steps was skipped or, only in a lazy engine that ran none, idle."""
     worker = Worker()
 
     obey(worker, Order(), is_lazy=is_lazy, skip=3)

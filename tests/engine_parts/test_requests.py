@@ -1,4 +1,4 @@
-"""The life of requests in a frontend, in this process or in the process of a server."""
+"""Lives of requests in a frontend, in this process or in the process of a server."""
 
 import gzip
 import json
@@ -16,8 +16,8 @@ from tests.cases import cases
 from tests.engine_parts.lab import Driven
 
 
-def test_a_frontend_goes_on_whatever_we_do_with_its_requests():
-    """What we raise stays with us, and between windows nobody is called."""
+def test_a_frontend_works_even_if_watching_its_requests_fails():
+    """An error of rlprof does not reach the frontend, and its requests work as a dict."""
     watched = Watched({"a": 1, "b": 2})
     watched.left = lambda *_: 1 / 0
 
@@ -40,7 +40,7 @@ def _trace(tmp_path):
 
 
 def test_a_window_without_requests_is_idle_only_if_the_engine_was(trace):
-    """If it ran steps somebody asked it, whom nobody here has seen."""
+    """A window without requests is idle if the engine ran no step, and partial otherwise."""
     idle, unseen = trace(), trace(steps=3)
 
     assert (idle.status, idle.note.split(":")[0]) == ("whole", "idle")
@@ -52,7 +52,7 @@ WHOLE = {"id": "a", "left": 15.0, "queued_ts": 11.0, "first_token_ts": 12.0}
 
 
 def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
-    """If a release renames its times, slices show nothing; dropped requests are counted."""
+    """Requests without times, and requests that were dropped, are counted in a note."""
     untimed = trace({"id": "a", "left": 15.0, "tokens": 4}, {"id": "b", "left": None})
     dropped = trace(WHOLE, dropped=3)
 
@@ -69,7 +69,7 @@ def test_requests_that_were_not_kept_or_have_no_times_are_noted(trace):
     ({"last_token_ts": 14.0, "left": None}, 9_000_000),
 )
 def test_slices_lie_where_the_request_was(trace, tmp_path, line, dur):
-    """From its queue to its last token; an aborted one until it left, an open one to the end."""
+    """A slice lasts from the queue to the last token, to an abort, or to the window's end."""
     made = trace(WHOLE | line)
 
     with gzip.open(tmp_path / made.path) as text:
@@ -93,8 +93,8 @@ NONE, SOME = ({"state": "ended", "iterations": count} for count in (0, 3))
     (1, [{"state": "idle", "why": "by skip"}], []),
     (2, [NONE], []),
 )
-def test_requests_without_a_step_are_told(monkeypatch, tmp_path, *, plugin, dp, ended, told_by):
-    """A single replica has served them, by steps that nobody saw; another may have, otherwise."""
+def test_requests_without_a_step_are_noted(monkeypatch, tmp_path, *, plugin, dp, ended, told_by):
+    """Requests that were answered without a recorded step are noted, if there is one replica."""
     driven, lines = Driven(monkeypatch, tmp_path, plugin, None), [WHOLE | {"left": None}] * 2
     lines += [{"id": "older", "left": None, "first_token_ts": 9.0}, {"id": "c", "left": 11.0}]
     notes = {"way": "worker", "answers": {"ended": ended}, "facts": {"dp": dp}}
@@ -142,7 +142,7 @@ def names(answer):
 
 
 def test_an_order_that_does_not_concern_requests_has_no_answer(server):
-    """One without requests, one to prepare, and the end of a window of another run."""
+    """An order without requests, a prepare, and the end of another run have no answer."""
     assert server.obey("begin", asks=False) is None
     assert server.obey("prepare") is None
     server.obey("begin", run="r2")
@@ -150,7 +150,7 @@ def test_an_order_that_does_not_concern_requests_has_no_answer(server):
 
 
 def test_a_window_whose_run_has_died_ends_with_the_next_and_fills_no_server(server, monkeypatch):
-    """The next window holds only its own requests; after the limit no more are kept."""
+    """A begin ends the window of a dead run, and a window keeps requests only up to a limit."""
     monkeypatch.setattr(requests, "_MOST", 2)
     server.obey("begin", run="dead")
     server.serve("old")
@@ -164,8 +164,8 @@ def test_a_window_whose_run_has_died_ends_with_the_next_and_fills_no_server(serv
     assert json.loads(ended["requests"].splitlines()[0])["dropped"] == 1
 
 
-def test_a_server_survives_what_it_does_not_understand(server):
-    """The answer gives the reason, or there is none."""
+def test_a_server_survives_an_order_that_it_cannot_read(server):
+    """An order that cannot be read or obeyed does not raise; its answer has the reason."""
     server.open = None
 
     answer = server.obey("begin")
@@ -175,7 +175,7 @@ def test_a_server_survives_what_it_does_not_understand(server):
 
 
 def test_the_file_of_a_server_is_that_of_its_answer(server, tmp_path):
-    """Answers of workers are kept apart; none is noted, unless the order itself failed."""
+    """The file of requests is the frontend's answer; without one they are unsupported."""
     served = Served([server.obey("begin")])
     served.stop(tmp_path)  # no order has failed, and none was answered
     server.serve("a")
