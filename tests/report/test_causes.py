@@ -143,6 +143,25 @@ def test_a_rank_that_is_slow_between_its_phases_is_blamed(second, does_change, t
     assert [(one.cause, one.seconds) for one in others] == syncs
 
 
+def test_a_rank_that_is_late_once_in_a_while_is_named(tmp_path):
+    """A rank that is busy between phases in a few steps is their finding, for all wait for it."""
+    folder, at = Folder({"tool": "none", "roles": {"actor": {}}}), 1.0
+    stems = [folder.process("actor", rank, world=2) for rank in range(2)]
+    for step in range(1, 17):
+        late, then = (4.0 * (one in (6, 11)) for one in (step, step + 1))
+        end = at + late + 1
+        for stem, begun, ended in zip(stems, (at, at + late), (end, end + then), strict=True):
+            phases = {"rollout": (begun, end - 0.2), "update": (end - 0.2, end)}
+            folder.whole_step(stem, step, phases, (begun, ended))
+        at = end
+
+    (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings
+
+    waits = "In 2 of 15 steps: The others wait 4.00 s longer than usual for actor 1"
+    assert finding.title == f"{waits}, which is between phases."
+    assert "--role actor --rank 1 --mode continuous" in finding.command
+
+
 LOADS, SAVES = "actor {} loads data for 0.40 s in `data`", "actor {} is alone in `save` for 0.40 s"
 LONG = "generate_for_inference_of_it"
 GENERATES = f"All wait 0.30 s for actor {{}}, the slowest in {LONG}."

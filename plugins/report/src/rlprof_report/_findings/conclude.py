@@ -16,6 +16,7 @@ from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
 from rlprof_report._findings.odd import long_though_touched, odd_lengths
 from rlprof_report._findings.queues import queues_of
+from rlprof_report._findings.slow_steps import slow_step, unexplained
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
 from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
     from rlprof_report.values.step import Step
 
 _NEIGHBOURS = 10
-_SLOW, _SLOW_S = 1.5, 0.5
-"""Steps are slow without a known cause if they take so many medians, and so many seconds more; a
-single one, twice these seconds."""
-_REGULAR = 4
-"""A phase that occurs in at least a quarter of the steps does not make a step unusual."""
 _SHORT_S = 20.0
 """Steps in which a second matters."""
 _LATE = (
@@ -111,71 +107,7 @@ def _of_run(analysis: Analysis, facts: Sequence[Facts], context: Context) -> lis
     steps = [one.step for one in clean]
     rows = rows_of([measures_of(one, context) for one in clean])
     weighed = weigh(steps, rows)
-    return weighed + _unexplained(steps, rows, weighed, usual_s, context)
-
-
-def _unexplained(
-    steps: Sequence[Step],
-    rows: Sequence[Row],
-    weighed: Sequence[Weighed],
-    usual_s: float,
-    context: Context,
-) -> list[Weighed]:
-    """Name steps that are far slower than the others, though no cause is rare enough.
-
-    A cause that all steps have may take far longer in these; else the phase that grew is named.
-    """
-    explained = {step for one in weighed if one.is_rare for step in one.steps}
-    seconds = np.array([one.seconds for one in steps])
-    spread = float(np.median(np.abs(seconds - usual_s))) * 1.4826
-    slow = [
-        one
-        for one in steps
-        if one.seconds - usual_s >= max((_SLOW - 1) * usual_s, _SLOW_S, 6 * spread)
-        and one.step not in explained
-    ]
-    if not slow or len(steps) < 5:
-        return []
-    if len(slow) == 1 and slow[0].seconds - usual_s < 2 * _SLOW_S:
-        return []
-    typical = sorted(slow, key=lambda one: one.seconds)[len(slow) // 2]
-    measure = _slow(typical, steps, usual_s, context)
-    took = [one.took(measure.phase) for one in steps]
-    if measure.phase and _REGULAR * len(slow) >= len(steps) and not np.median(took):
-        return []
-    grown = weigh_one(typical, rows[steps.index(typical)], steps, rows)
-    if grown and grown[0].per_step_s >= measure.seconds / 2:
-        measure = grown[0].measure
-    share = measure.seconds / typical.seconds
-    numbers = tuple(one.step for one in slow)
-    total = sum(one.seconds - usual_s for one in slow) / len(steps)
-    key = measure.cause, ""
-    return [Weighed(measure, key, typical.step, share, numbers, total, is_rare=True)]
-
-
-def _slow(step: Step, peers: Sequence[Step], usual_s: float, context: Context) -> Measure:
-    """Name the phase of a slow step that took longer than it does in others."""
-    grown, rare = {}, set()
-    for phase in step.phases:
-        own = [one.took(phase.name) for one in peers]
-        grown[phase.name] = phase.seconds - float(np.median(own))
-        rare |= {phase.name} if 2 * np.count_nonzero(own) < len(own) else set()
-    gap = step.unaccounted_s - float(np.median([one.unaccounted_s for one in peers]))
-    grown["the time between phases"] = gap
-    name = max(grown, key=lambda one: grown[one])
-    more = step.seconds - usual_s
-    why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. The cause is unclear."
-    if name in rare:
-        why = f"takes {secs(grown[name])}, and most steps have no such phase."
-    return Measure(
-        cause="slow step",
-        seconds=more,
-        bound_s=more,
-        sentence=f"{name} {why}",
-        where=(f"step {step.step}, {name}",),
-        role=context.processes[context.leader].target.role,
-        phase="" if name == "the time between phases" else name,
-    )
+    return weighed + unexplained(steps, rows, weighed, usual_s, context)
 
 
 def _of_step(
@@ -206,7 +138,7 @@ def _of_step(
         more = own.step.seconds - usual_s
         explained = [*(one.per_step_s for one in weighed), *(one.seconds for one in late)]
         if not any(seconds >= more / 2 for seconds in explained) and more >= 0.1 * usual_s:
-            measure = _slow(own.step, steps, usual_s, context)
+            measure = slow_step(own.step, steps, usual_s, context)
             weighed.append(in_one(own.step, (measure.cause, ""), measure, more))
         shown = [one.measure for one, _ in shared]
         at = step_ahead(analysis)
