@@ -1,4 +1,4 @@
-"""What goes wrong with torch_npu is found, reported, and costs its window alone."""
+"""Faults of torch_npu are found and reported, and spoil only their own window."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def test_a_missing_cann_is_one_sentence(tmp_path, monkeypatch):
 # failures.md: npu-missing
 @torch
 def test_no_device_is_one_sentence(library, home):
-    """Without an NPU the library profiles nothing, so it is refused when it is configured."""
+    """Without an NPU the tool is refused in one sentence, since torch_npu would record nothing."""
     library.devices = 0
 
     with pytest.raises(CaptureError, match=r"torch_npu 2\.13\.0 sees no NPU here"):
@@ -43,7 +43,7 @@ def test_no_device_is_one_sentence(library, home):
 
 # failures.md: npu-profiled
 def test_another_profiler_is_refused_by_its_variable():
-    """A profiler that the environment announces is named; one that is switched off is none."""
+    """A profiler that a variable announces is refused by its name, unless it is off."""
     with pytest.raises(CaptureError, match="PROFILING_MODE is set, so msprof may record too"):
         refuse_beside_others({"PROFILING_MODE": "1"})
 
@@ -72,7 +72,7 @@ def test_a_profiler_of_training_goes_on(library, home, monkeypatch, whose):
 # failures.md: npu-options
 @torch
 def test_an_old_release_is_asked_what_it_knows(library, home):
-    """Fields are found by signature: mstx becomes msprof_tx, and what is not there is said."""
+    """An old release gets msprof_tx for mstx, and options that it lacks are unsupported."""
     library.be_old()
 
     options = {"sys_io": True, "host_sys": ("cpu",), "mstx_domain_exclude": ("a",)}
@@ -106,7 +106,7 @@ def test_a_start_that_fails_silently_is_refused(library, home):
     ("records_nothing", "no event of the CPU was recorded (FRAMEWORK is empty)"),
 )
 def test_a_window_that_lacks_something_is_partial(library, home, lack, said):
-    """What is missing is noticed when the window ends, and said with what there is."""
+    """A window that lacks a part is partial, and its notes name the part."""
     setattr(library, lack, True)
     home.record()
 
@@ -119,8 +119,8 @@ def test_a_window_that_lacks_something_is_partial(library, home, lack, said):
 
 # failures.md: npu-analysis
 @torch
-def test_an_analysis_that_calls_itself_done_is_looked_at(library, home, monkeypatch):
-    """Without a table of kernels, or with a trace without an end, the window is partial."""
+def test_an_incomplete_analysis_makes_the_window_partial(library, home, monkeypatch):
+    """An analysis without a table of kernels, or with a cut trace, makes the window partial."""
 
     def failed(made, timeout_s):
         analysed(made, timeout_s)
@@ -149,7 +149,7 @@ def test_an_analysis_that_calls_itself_done_is_looked_at(library, home, monkeypa
 # failures.md: npu-analysis
 @torch
 def test_a_killed_window_leaves_its_raw_data(library, home):
-    """They are handed on as they are, and said to be what was on disk by then."""
+    """The raw data of a killed window are kept as partial, with a note."""
     home.start()
     library.profiles[0].step()
 
@@ -162,7 +162,7 @@ def test_a_killed_window_leaves_its_raw_data(library, home):
 
 # failures.md: npu-analysis
 def test_an_analysis_has_a_deadline(tmp_path, monkeypatch):
-    """One that takes longer is killed, and the note names the option."""
+    """An analysis that takes too long is killed, and the reason names the option."""
     monkeypatch.setattr(_analysis, "command", lambda *_: ["sleep", "1000"])
     made = tmp_path / "x_ascend_pt"
     made.mkdir()

@@ -1,4 +1,4 @@
-"""What `npu` can be asked, what cannot be had together, and what torch_npu is asked then."""
+"""Options of the tool `npu`, their conflicts, and the fields that torch_npu gets."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def asked(options):
     ("contents", (["shapes", "memory"], ["cpu"]), "activities", [("npu", "cpu"), ("cpu",)]),
 )
 def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
-    """Also rlprof's own words; contents that name neither npu nor cpu record both."""
+    """Options take words of verl and torch_npu; contents without npu or cpu record both."""
     assert [getattr(asked({name: word}), field) for word in words] == meant
 
 
@@ -53,8 +53,8 @@ def test_words_of_verl_and_of_the_library_are_taken(name, words, field, meant):
     ({"mstx": False, "mstx_domain_exclude": ["b"]}, "mstx is off, so it has no domains"),
     ({"contents": ["npu"], "gc_detect_threshold": 1.0}, "records gc_detect_threshold"),
 )  # fmt: skip
-def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
-    """What it would do silently is told before the run, with what to do."""
+def test_options_that_torch_npu_would_ignore_are_refused(options, fault):
+    """Options that torch_npu would silently reset or ignore are refused before the run."""
     (told,) = asked(options)
 
     assert fault in told
@@ -67,18 +67,18 @@ def test_what_the_library_would_reset_or_leave_out_is_refused(options, fault):
      {"contents": ("cpu", "stack"), "gc_detect_threshold": 1.0},
      {"contents": ("npu",), "level": "2", "aic_metrics": "Memory", "l2_cache": True}],
 )  # fmt: skip
-def test_what_can_be_had_together_is_not_refused(options):
-    """Each alone, or with what it needs."""
+def test_options_without_a_conflict_are_accepted(options):
+    """An option alone, or with the options that it needs, has no conflict."""
     assert conflicts(NpuOptions(**options)) == []
 
 
 def test_lighter_options_lack_the_most_expensive_of_the_contents():
-    """Stacks cost most of all."""
+    """`lighter` drops stacks, which cost most, from the contents."""
     assert lighter(NpuOptions(contents=("cpu", "shapes", "stack"))).contents == ("cpu", "shapes")
 
 
 def test_every_field_is_given_by_name(library):
-    """Metrics and export are always said, and our domain belongs to those that are included."""
+    """torch_npu gets every field by name, and rlprof's domain among the included ones."""
     options = NpuOptions(mstx_domain_include=("mine",), export_type=("db", "text"),
                          gc_detect_threshold=0.0)  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_every_field_is_given_by_name(library):
 
 
 def test_a_member_that_the_library_lacks_is_not_given(library, monkeypatch):
-    """An older torch_npu gets no metrics that it does not know; the answer names them."""
+    """Metrics that an older torch_npu lacks are left out and named."""
     monkeypatch.delattr(library.module.profiler.AiCMetrics, "Memory")
 
     fields, lacks = experimental(

@@ -51,13 +51,13 @@ def test_times_are_relative_and_exact(tmp_path):
     ("mark", "moved", "error"),
     [((8, 20), 0, 12), ((100, 120), 97, 20), ((0, 5), -10, 5), ((11, 15), 0, 5), ((11, 14), 0, 4)],
 )
-def test_a_clock_is_moved_only_where_a_mark_says_so(mark, moved, error):
-    """A span of 5 ns from 10 on: it must lie within its mark, or is put in the middle of it."""
+def test_a_clock_is_moved_only_if_a_span_lies_outside_its_mark(mark, moved, error):
+    """A span outside its mark moves the clock, so that it lies in the middle of the mark."""
     assert place_clock([(10, 5)], [mark])[:2] == (moved, error)
 
 
 def test_marks_move_the_clock(tmp_path):
-    """Spans lie 0.25 s before the wall clock of their marks: the trace is moved there."""
+    """A trace whose spans lie 0.25 s before their marks is moved by 0.25 s."""
     events = [span("rlprof.clock", 10_000, 5.0), span("rlprof.clock", 900_000, 5.0)]
     late = 250_000_000
     marks = [(AT + begin + late - 1000, AT + begin + late + 6000) for begin in (10_000, 900_000)]
@@ -77,16 +77,16 @@ def test_marks_move_the_clock(tmp_path):
     ([span("a", 0), 7, {"name": "x"}, {"ph": "X"}, span("z", 0, ts="0.000"), ""], 5, False),
     ids=["cut", "odd"],
 )
-def test_what_is_no_event_is_left_out_and_counted(tmp_path, text, dropped, is_cut):
-    """An event cut in two, entries without phase or time, and times that are none."""
+def test_invalid_entries_are_dropped_and_counted(tmp_path, text, dropped, is_cut):
+    """An event that was cut, and entries without a valid phase and time, are dropped."""
     found, trace = finished(tmp_path, text)
 
     assert (found.events, found.dropped, found.truncated) == (1, dropped, is_cut)
     assert [one["name"] for one in trace["traceEvents"]] == ["a"]
 
 
-def test_what_is_no_list_is_refused(tmp_path):
-    """An object without events, or nothing, is no trace of torch_npu."""
+def test_a_file_that_is_no_list_is_refused(tmp_path):
+    """A file that is not a list of events is refused, and no trace is written."""
     for text in ("", "{}", '{"events": []}'):
         with pytest.raises(ValueError, match="it is not a list of events"):
             finished(tmp_path, text)
@@ -94,7 +94,7 @@ def test_what_is_no_list_is_refused(tmp_path):
 
 
 def test_the_first_error_is_the_reason():
-    """Of what the library prints, the first error is told, without its place and time."""
+    """The reason is the first error that the library prints, without its place and time."""
     text = (
         "[2026-11-22 20:48:27] [INFO] [1] profiler.py: Start parsing\n"
         "|[2026-11-22 20:48:27] [ERROR] [2] profiler.py: Failed to export: no msprof: here\n"

@@ -19,7 +19,7 @@ BOUND_S = 120
 
 
 def pytest_configure():
-    """Say how these tests are started, where the libraries they need are not there."""
+    """Fail with a hint if the libraries that stand in for CANN are missing."""
     places = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     if not any((Path(one) / "libascendcl.so").exists() for one in places):
         message = "the libraries that stand in for CANN are not in LD_LIBRARY_PATH; make test-npu"
@@ -28,7 +28,7 @@ def pytest_configure():
 
 @attrs.frozen
 class Driven:
-    """What a program has left."""
+    """The results of a program."""
 
     home: Path
     output: str

@@ -1,4 +1,4 @@
-"""What goes wrong on the real torch_npu is reported, and never changes training."""
+"""Faults on the real torch_npu are reported and never change training."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +14,7 @@ def lines(done, start):
 
 # failures.md: npu-threads
 def test_misuse_keeps_training_bit_equal(drive):
-    """Forks and a window ended on another thread cost windows; training and its children go on."""
+    """Forks, and a stop on another thread, spoil windows; training and its children continue."""
     options = {"contents": ["npu", "cpu", "stack"], "analysis": "none"}
     fast = {"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT": "0"}  # else each child of torch waits 10 s
 

@@ -1,4 +1,4 @@
-"""One window of two ranks, from torch_npu's start to files that people can look at."""
+"""One window of two ranks, from torch_npu's start to files for viewers."""
 
 import csv
 import gzip

@@ -83,7 +83,7 @@ def test_a_torch_trace_keeps_names_with_quotes(tmp_path):
 
 @pytest.mark.parametrize("layout", ["lines", "old lines", "one line", "indent"])
 def test_every_layout_gives_the_same(run, tmp_path, layout):
-    """How the file is laid out does not change what is read; strict lines pass byte for byte."""
+    """Every layout gives the same events; lines that are strict JSON pass byte for byte."""
     spans = [span(f"näme {number}", number) for number in range(40)]
     spans[7] = span("NaN \u2028 😀", 7)
     data = kineto(*spans)
@@ -112,7 +112,7 @@ HOSTILE = kineto(
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, len(HOSTILE) - 1))
 def test_any_cut_gives_whole_events_or_a_clear_error(run, cut):
-    """Cut anywhere, the events before the cut are there, or one sentence says there are none."""
+    """A file that is cut anywhere gives the events before the cut, or one clear error."""
     problem = ""
     try:
         trace, found = run(HOSTILE[:cut])
@@ -139,7 +139,7 @@ def test_any_cut_gives_whole_events_or_a_clear_error(run, cut):
     ('"a": , "b": 1', {"unreadable": '"a": , "b": 1'}),
 )
 def test_args_are_repaired_or_kept_as_text(run, args, expected):
-    """Damaged args are read as they were meant; what cannot be read stays there to be seen."""
+    """Damaged args are repaired, and args that cannot be read are kept as text."""
     trace, found = run(kineto(span("a", 0), span("x", 1, args=args)))
 
     event = trace["traceEvents"][1]
@@ -155,8 +155,8 @@ def test_args_are_repaired_or_kept_as_text(run, args, expected):
     ([], [], 0),
     ids=["escaped", "hopeless", "none"],
 )
-def test_sound_events_are_left_alone(run, spans, names, dropped):
-    """An event beyond repair costs itself only, and a recording may be empty."""
+def test_sound_events_are_not_changed(run, spans, names, dropped):
+    """An event beyond repair is dropped alone, and a recording may be empty."""
     trace, found = run(kineto(*spans))
 
     assert [event["name"] for event in trace["traceEvents"]] == names
@@ -188,7 +188,7 @@ CLOCKS = {
 
 @pytest.mark.parametrize("name", CLOCKS)
 def test_the_clock_is_found_and_checked_by_the_marks(run, name):
-    """Of each generation of Kineto it is known what `ts` counts from, and how sure that is."""
+    """The base of `ts` is found in the file or by a mark, and marks give its error."""
     data, marks, epoch_ns, error_ns, clock = CLOCKS[name]
 
     _, found = run(data, marks=marks)
@@ -223,7 +223,7 @@ def test_no_trace_is_an_error_in_one_sentence(tmp_path, data, message):
 
 @pytest.mark.parametrize("block", [16, 1000, 1 << 20])
 def test_marks_are_found_wherever_a_block_ends(tmp_path, monkeypatch, block):
-    """Slices of that name alone; what names them, or only looks so, is none."""
+    """Only slices named `rlprof.clock` with a valid time and duration are marks."""
     monkeypatch.setattr(_clock, "_BLOCK", block)
     events = [{"ph": "X", "name": "x" * 9000, "ts": 1.5, "dur": 1.0}]
     for at in (20, 10):

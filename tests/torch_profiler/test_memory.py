@@ -1,4 +1,4 @@
-"""The tool `torch_memory`: refused for real where there is no device, driven by a stand-in."""
+"""The tool `torch_memory`, on a real device or on a stand-in for its allocator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 class Allocator:
-    """Stands for torch.cuda.memory: takes the calls the real one takes."""
+    """Stands in for torch.cuda.memory: takes the calls that the real one takes."""
 
     def __init__(self) -> None:
         self.calls, self.observers = [], []
@@ -30,7 +30,7 @@ class Allocator:
 
 
 class TestTorchMemory(ToolTests):
-    """Without a device on an allocator that only takes the calls."""
+    """Without a device, these tests run on the stand-in."""
 
     plugin = TorchMemory
     options = {"max_entries": 1000, "stacks": True}
@@ -73,7 +73,7 @@ def record(config, body=lambda: None):
 
 
 def test_without_a_device_the_capture_fails_and_says_why(config):
-    """On a machine without CUDA the reason is in the manifest and training goes on."""
+    """On a machine without CUDA the capture fails with the reason, and training goes on."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here, so the device is not absent")
 
@@ -97,7 +97,7 @@ def test_a_memory_snapshot_loads(config):
 
 
 def test_history_is_on_only_while_the_window_is_open(config, allocator):
-    """Switched on at start with the options, dumped and switched off at stop."""
+    """History is on, with the options, from the start of a window to its stop, which dumps it."""
     config["tools"] = {"torch_memory": {"max_entries": 7, "stacks": False}}
     inside = []
 
@@ -116,7 +116,7 @@ def test_history_is_on_only_while_the_window_is_open(config, allocator):
 
 
 def test_a_failed_dump_still_switches_the_history_off(config, allocator, monkeypatch):
-    """The history costs on every allocation; it must not stay on because a disk was full."""
+    """A dump that fails still switches the history off, which costs time in every allocation."""
 
     def fail(path):
         raise OSError("disk full")
@@ -130,7 +130,7 @@ def test_a_failed_dump_still_switches_the_history_off(config, allocator, monkeyp
 
 
 def test_an_allocation_that_fails_leaves_a_snapshot(config, allocator):
-    """on_oom: a snapshot of that moment, at most three a window, none outside of windows."""
+    """`on_oom` writes a snapshot of a failed allocation, at most three in a window."""
     config["tools"] = {"torch_memory": {"on_oom": True}}
 
     def run_out():

@@ -68,7 +68,7 @@ def named(trace, name):
 
 
 def test_a_window_becomes_a_whole_trace(config):
-    """Operators, backward and the phase are in it; its name has all that tells it apart."""
+    """A window becomes a trace of its operators and its phase; the file name identifies it."""
     where = {"rank": 0, "world_size": 2, "coordinates": {"tp": 0, "pp": 0}}
     capture, (trace,), (file,) = record(config(), **where)
 
@@ -86,7 +86,7 @@ def test_a_window_becomes_a_whole_trace(config):
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU; none is here")
 def test_kernels_and_copies_are_in_the_trace(config):
-    """With empty contents the device there is gets recorded: kernels, memcpys, their flows."""
+    """With empty contents a GPU is recorded: its kernels, copies and flows."""
 
     def body():
         x = torch.randn(512, 512).cuda()
@@ -100,13 +100,13 @@ def test_kernels_and_copies_are_in_the_trace(config):
 
 
 def test_a_gpu_in_contents_is_taken_for_cuda(config):
-    """The nearest word would be xpu."""
+    """The error for `gpu` in contents suggests `cuda`, not `xpu`, which is spelled more alike."""
     with pytest.raises(rlprof.ConfigError, match="got 'gpu'; did you mean 'cuda'"):
         rlprof.open(config(options={"contents": ["gpu"]}))
 
 
 def test_contents_arrive_in_the_trace(config):
-    """What contents ask for is there, and is not there when it was not asked for."""
+    """Contents are in the trace exactly where they were asked for."""
     asked = {
         "shapes": lambda event: "Input Dims" in event.get("args", {}),
         "stack": lambda event: event.get("cat") == "python_function",
@@ -128,7 +128,7 @@ def test_contents_arrive_in_the_trace(config):
 # failures.md: torch-swap
 @pytest.mark.parametrize("contents", ["shapes", "flops", "stack", ""])
 def test_training_may_swap_tensors_in_a_window(config, contents):
-    """A heavy one ends before the swap, which would raise; of a light one nothing is wrapped."""
+    """A heavy window ends before a swap of tensors, which would raise; a light one continues."""
     layer = torch.nn.Linear(8, 8)
     optimizer = torch.optim.AdamW(layer.parameters())
     own = torch.utils.swap_tensors
@@ -151,8 +151,8 @@ def test_training_may_swap_tensors_in_a_window(config, contents):
     assert len(named(trace, "aten::addmm")) == (1 if contents else 2)
 
 
-def test_a_device_that_is_not_there_is_said(config):
-    """Cuda on a machine without is recorded as unsupported, the CPU is recorded all the same."""
+def test_a_device_that_is_not_there_is_unsupported(config):
+    """On a machine without CUDA `cuda` is unsupported, and the CPU is recorded."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here, so cuda is not absent")
 
@@ -164,7 +164,7 @@ def test_a_device_that_is_not_there_is_said(config):
 
 @pytest.mark.parametrize("all_threads", [True, False])
 def test_other_threads_are_recorded_or_kept_out(config, all_threads):
-    """Threads that were there before and those born inside the window are in the trace, or not."""
+    """Threads from before and inside the window are recorded exactly with `all_threads`."""
     go, done = threading.Event(), threading.Event()
 
     def early():
@@ -194,7 +194,7 @@ def test_other_threads_are_recorded_or_kept_out(config, all_threads):
 
 
 def test_a_running_profiler_is_not_disturbed(config):
-    """With the user's own profiler on, the window is refused; later ones hold their own work."""
+    """During the user's own profiler a window is refused; later ones hold only their own work."""
     with rlprof.open(config()) as prof:
         prof.step(1)
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
@@ -244,7 +244,7 @@ def test_chosen_minibatches_become_traces(config, schedule, batches, parts):
 
 
 def test_a_warning_of_torch_ends_no_window_where_warnings_are_errors(config, monkeypatch):
-    """That of torch 2.10 and 2.11, of lost cycles, is given in every window, which has none."""
+    """With warnings as errors, torch's warning about lost cycles ends no window."""
     start = torch.profiler.profile.start
 
     def warning(profile):
@@ -256,8 +256,8 @@ def test_a_warning_of_torch_ends_no_window_where_warnings_are_errors(config, mon
     assert record(config())[0].state == "whole"
 
 
-def test_a_window_that_ends_in_warmup_says_so(config):
-    """Nothing recorded is said with its reason, where torch says nothing at all."""
+def test_a_window_that_ends_before_it_records_fails(config):
+    """A window that ends before its schedule records fails with the reason."""
     capture, traces, _ = record(config(options={"schedule": {"active": 1, "skip_first": 9}}))
 
     assert (capture.state, traces) == ("failed", [])
@@ -289,7 +289,7 @@ def test_asyncio_phases_do_not_break_the_trace(config):
 
 
 def test_memory_is_given_back(tmp_path):
-    """The events of a window are freed at its stop, even with the garbage collector off."""
+    """The stop of a window drops its events, so that their memory is freed."""
     tool = Torch()
     tool.configure(place="process", options=tool.options)
     profile = tool.start(folder=tmp_path)._profile
@@ -328,7 +328,7 @@ def run(tmp_path, source, *args):
 
 
 def test_training_is_bit_equal(config, tmp_path):
-    """Seeded parameters are the same bits with heavy profiling and without; nothing is littered."""
+    """Seeded training ends with the same bits under heavy profiling, and Kineto prints nothing."""
     options = {"contents": ["memory", "shapes", "stack", "flops"]}
     source = TRAIN.format(config=config(options=options))
 
@@ -340,7 +340,7 @@ def test_training_is_bit_equal(config, tmp_path):
 
 
 def test_a_profiler_that_breaks_half_way_is_not_stopped_twice(config, monkeypatch):
-    """An error inside torch's step leaves a process that lives; stopping twice would crash it."""
+    """After an error in torch's step the profiler is not stopped twice, which would crash."""
     legacy = torch.autograd.profiler
     original = legacy.profile
     schedule = {"active": 1, "repeat": 0}
@@ -391,5 +391,5 @@ prof.close()
     ids=["all threads", "one thread", "with warm-up"],
 )
 def test_hundreds_of_windows_do_not_crash(config, tmp_path, mode, options):
-    """Our ranges never outlive the trace they began in; bare torch crashes when one does."""
+    """A run of 150 steps with phases that outlive them does not crash, as bare torch may."""
     run(tmp_path, SOAK.format(config=config(mode=mode, options=options)))

@@ -1,4 +1,4 @@
-"""What rlprof-verl uses of verl's releases, kept beside this file.
+"""What rlprof-verl uses of verl's releases, kept next to this file.
 
 `python -m tests.verl.signatures --refresh` reads it out of the wheels; `--check` reads
 the newest of the index and compares. The snapshot of main (`verl@COMMIT`) was read from a checkout,

@@ -1,4 +1,4 @@
-"""How training workers are born, on classes that make them as verl's do; no Ray, no verl."""
+"""How training workers start, on classes that make them as verl's do; no Ray, no verl."""
 
 import sys
 from types import SimpleNamespace
@@ -52,7 +52,7 @@ def born(role, *, tool="nsys", pools=("actor_rollout_ref",), groups=("actor_roll
 
 
 def under_nsys(asked):
-    """Say for each worker the name that nsys knows it by; empty: it starts as in verl."""
+    """Return the name of each worker in nsys; empty: it starts as in verl."""
     commands = [one["runtime_env"].get("py_executable", "") for one in asked]
     return [one.partition('"name": "')[2].partition('"')[0] for one in commands]
 
@@ -67,7 +67,7 @@ def under_nsys(asked):
     ids=["one pool", "critic of its own pool", "replicas follow in the pool"],
 )  # fmt: skip
 def test_a_chosen_rank_starts_under_nsys(role, pools, groups, names):
-    """The others start as in verl, and each keeps verl's variables and name."""
+    """Only a chosen rank starts under nsys; every worker keeps verl's variables and name."""
     asked = born(role, pools=pools, groups=groups)
 
     assert under_nsys(asked) == names
@@ -77,7 +77,7 @@ def test_a_chosen_rank_starts_under_nsys(role, pools, groups, names):
 
 
 def test_a_tool_without_needs_changes_nothing(monkeypatch):
-    """Verl's class is not even looked up."""
+    """For a tool that needs no launch, workers start as in verl, whose class is not looked up."""
     monkeypatch.delitem(sys.modules, "verl.single_controller.ray.base")
 
     assert under_nsys(born("actor", tool="torch")) == ["", ""]

@@ -12,7 +12,7 @@ GRPO = str(Path(__file__).parent.parent.parent / "examples/verl/grpo.yaml")
 
 
 def test_it_says_which_lines_a_config_lacks(capsys):
-    """A file with defaults of its own needs no Hydra; what would be recorded stands below."""
+    """`rlprof check` lists the overrides that a verl config lacks, and what it would record."""
     code = main(["check", GRPO])
 
     told = capsys.readouterr().out.splitlines()
@@ -23,7 +23,7 @@ def test_it_says_which_lines_a_config_lacks(capsys):
 
 
 def test_with_the_overrides_no_line_is_lacking(capsys):
-    """They are read as Hydra would, in a file that verl has composed, too."""
+    """With the overrides a composed config has no faults, and each role its tools."""
     asked = ["global_profiler.tool=rlprof", "global_profiler.steps=[3]", f"{ACTOR}.enable=true"]
 
     code = main(["check", COMPOSED, *asked, "--json"])
@@ -35,7 +35,7 @@ def test_with_the_overrides_no_line_is_lacking(capsys):
 
 
 def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
-    """What `--convert` prints can be checked, and says the same, but not converted again."""
+    """A converted config passes `check` with the same roles, and is not converted again."""
     main(["check", GRPO, "--convert", "global_profiler.steps=[3]"])
     file = tmp_path / "profile.yaml"
     file.write_text(capsys.readouterr().out)
@@ -48,8 +48,8 @@ def test_a_converted_config_is_one_of_rlprof(capsys, tmp_path):
     assert f"{file}: is a config of rlprof" in capsys.readouterr().err
 
 
-def test_what_reads_no_config_of_verl_says_what_does(capsys, monkeypatch):
-    """`plan` has one converted, as `doctor` has; `check` alone reads it, where rlprof-verl is."""
+def test_plan_refuses_a_config_of_verl_with_a_remedy(capsys, monkeypatch):
+    """`plan` names the conversion; `check` names rlprof-verl where that is not installed."""
     assert main(["plan", GRPO]) == 1
     assert f"rlprof check {GRPO} --convert > profile.yaml" in capsys.readouterr().err
 

@@ -54,14 +54,14 @@ def _told(tmp_path_factory):
 
 
 def test_it_imports_itself_and_changes_three_classes_and_two_functions(told):
-    """Every worker loads it, so it imports nothing else; Ray pickles marks by reference."""
+    """The plugin imports only itself, and its marks in verl are pickled by reference."""
     assert set(told[0]) - {"__future__"} == {"rlprof_verl", "rlprof_verl.plugin"}
     assert told[1] == [[True, True], True, True]  # right after the import of each
     assert told[2] == [True, True]
 
 
 def test_a_verl_without_the_names_goes_on(tmp_path):
-    """An import of verl's never fails for the plugin."""
+    """The import of a verl module without the expected names succeeds, with a warning."""
     (tmp_path / "verl/utils").mkdir(parents=True)
     (tmp_path / "verl/__init__.py").touch()
     (tmp_path / "verl/utils/rollout_trace.py").write_text("here = 1\n")
@@ -77,12 +77,12 @@ def test_a_verl_without_the_names_goes_on(tmp_path):
 
 KEPT = signatures.RECORD.kept()
 HOOKS = ("on_step_begin", "on_sample_begin", "on_sample_end", "on_step_end")
-"""Those that are overridden without arguments."""
+"""Hooks without arguments that are overridden."""
 
 
 @pytest.mark.parametrize("release", KEPT)
 def test_a_verl_has_every_name_that_is_used(release):
-    """Methods that are overridden, and attributes of trainers, replicas and servers."""
+    """Each release has the methods and attributes that rlprof-verl uses."""
     said = KEPT[release]
 
     assert set(KEPT) == {*signatures.RELEASES, signatures.MAIN}

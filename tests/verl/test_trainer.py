@@ -104,7 +104,7 @@ def _trainer(monkeypatch):
 
 @pytest.fixture(name="config")
 def _config(tmp_path):
-    """Return a function that composes verl's config, with these keys over it."""
+    """Return a function that composes verl's config and overrides keys of it."""
 
     def make(**keys):
         config = OmegaConf.load(COMPOSED)
@@ -129,7 +129,7 @@ def the_run(tmp_path):
 
 @pytest.mark.parametrize("tool", [None, "torch", "nsys"])
 def test_with_another_tool_the_trainer_is_that_of_verl(trainer, config, tool, tmp_path):
-    """The same class, the same config, and no run."""
+    """With another tool the trainer and its config stay verl's, and there is no run."""
     asked = config(**{"global_profiler.tool": tool, "global_profiler.steps": [1]})
     before = OmegaConf.to_container(asked)
 
@@ -142,7 +142,7 @@ def test_with_another_tool_the_trainer_is_that_of_verl(trainer, config, tool, tm
 
 
 def test_steps_and_phases_are_those_of_verl(trainer, config, tmp_path):
-    """Each step with the phases that verl times; validation is in none."""
+    """Each step has the phases that verl times, and validation is in no step."""
     made = trainer(config(**{"global_profiler.tool": "rlprof"}))
 
     assert isinstance(made, trainer)
@@ -157,7 +157,7 @@ def test_steps_and_phases_are_those_of_verl(trainer, config, tmp_path):
 
 @pytest.mark.usefixtures("trainer")
 def test_the_legacy_trainer_has_its_steps_and_phases_too(config, tmp_path):
-    """Generation for validation is part of `testing`, and no phase of its own."""
+    """Steps of the legacy trainer have its phases; generation for validation is in `testing`."""
     home = "verl.trainer.ppo.ray_trainer"
     legacy = type("RayPPOTrainer", (RayPPOTrainer,), {"__module__": home})
     plugin.PLACES[home](SimpleNamespace(RayPPOTrainer=legacy))
@@ -170,7 +170,7 @@ def test_the_legacy_trainer_has_its_steps_and_phases_too(config, tmp_path):
 
 
 def test_verls_own_profiler_is_off(trainer, config):
-    """No call to profile is sent to workers, and no server warns of a tool it does not know."""
+    """With rlprof as the tool, verl's own profiler is off in the config."""
     asked = config(**{"global_profiler.tool": "rlprof", "global_profiler.steps": [1]})
     OmegaConf.update(asked, f"{ACTOR}.enable", value=True)
     OmegaConf.update(asked, "actor_rollout_ref.rollout.profiler.enable", value=False)
@@ -183,7 +183,7 @@ def test_verls_own_profiler_is_off(trainer, config):
 
 
 def test_a_step_that_fails_fails_as_in_verl(trainer, config, tmp_path):
-    """Its error comes out, the run ends, and the hook that verl would forget is run."""
+    """A step that fails raises its error, ends the run, and runs verl's finish hook."""
     told = tmp_path / "told"
     hook = f'echo "$VERL_PROFILE_TOOL $VERL_PROFILE_SAVE_PATH" > {told}'
     keys = {"global_profiler.tool": "rlprof", "global_profiler.finish_hook_cmd": hook}
@@ -198,7 +198,7 @@ def test_a_step_that_fails_fails_as_in_verl(trainer, config, tmp_path):
 
 
 def test_a_verl_that_does_not_fit_is_refused(trainer, config, monkeypatch):
-    """Only if rlprof is asked for; the error has class, version and name."""
+    """A trainer without an expected method is refused with its name, if rlprof is the tool."""
     monkeypatch.delattr(PPOTrainer, "on_sample_end")
 
     assert type(trainer(config())) is trainer
@@ -207,7 +207,7 @@ def test_a_verl_that_does_not_fit_is_refused(trainer, config, monkeypatch):
 
 
 def test_a_variable_alone_is_enough(trainer, config, tmp_path, monkeypatch):
-    """`RLPROF_CONFIG` names a config of rlprof, and verl's needs no key."""
+    """`RLPROF_CONFIG` alone records a run; verl's config needs no key."""
     file = tmp_path / "profile.yaml"
     file.write_text(f"run_dir: {tmp_path / 'runs'}\ntool: none\n")
     monkeypatch.setenv("RLPROF_CONFIG", str(file))

@@ -1,4 +1,4 @@
-"""What verl's marks of trajectories become, on a module that has them; no verl."""
+"""Trajectories from verl's marks, on a module that has them; no verl."""
 
 import asyncio
 import contextlib
@@ -57,11 +57,11 @@ def _spans(tmp_path):
 @cases(
     "places, more, ids",
     ([(5, 1, 0), (5, 1, 1), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
-    # the V1 trainer says 0 of each; the next time, they are counted again
+    # the V1 trainer numbers each 0; the next time, the count begins again
     ([(5, 1, 0), (5, 1, 0), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
     ([(5, 1, 0)], {"validate": True}, ["validate-1-5-0"]),
 )
 def test_a_trajectory_has_its_step_sample_and_rollout(spans, places, more, ids):
-    """And its reward is part of it; rollouts that verl does not number are numbered."""
+    """A trajectory is named by its step, sample and rollout, and its reward is part of it."""
     parts = ("reward", "trajectory") * 2  # the loop runs twice
     assert spans(*places, **more) == sorted((one, name) for one in ids for name in parts)

@@ -1,4 +1,4 @@
-"""What verl's keys become."""
+"""Configs that are made of verl's keys."""
 
 from functools import reduce
 from operator import getitem
@@ -24,14 +24,14 @@ def translated(*overrides):
 
 
 def faults(*overrides):
-    """Return what is wrong with it, each without its source."""
+    """Return the faults of the config, each without its source."""
     with pytest.raises(ConfigError) as caught:
         checked(translated(*overrides))
     return [fault.removeprefix("verl: ") for fault in caught.value.faults]
 
 
 def test_the_tool_alone_keeps_times():
-    """Without a role that is enabled, workers and agents have spans and nothing is recorded."""
+    """Without an enabled role, workers and agents keep spans, and no window is recorded."""
     config, uses = checked(translated())
 
     assert (config.tool, config.steps.as_data()) == ((), "none")
@@ -40,7 +40,7 @@ def test_the_tool_alone_keeps_times():
 
 
 def test_three_keys_record_workers_and_replicas():
-    """Rollouts inherit what the actor says; in discrete mode each role has its own phases."""
+    """Three keys record workers and replicas; rollouts inherit the settings of the actor."""
     found = translated(
         "global_profiler.steps=[2,5]",
         f"{ACTOR}.enable=true",
@@ -83,14 +83,14 @@ MEMORY = {"torch_memory": {"max_entries": 100000}}
     ids=["all_ranks", "ranks", "options of a role's tools", "own keys over those of verl"],
 )  # fmt: skip
 def test_keys_of_verl_become_those_of_rlprof(overrides, expected):
-    """Without discrete a window is a step; a critic is a role of its own."""
+    """Keys of verl become keys of rlprof; the config's own keys of rlprof take precedence."""
     config = translated(f"{ACTOR}.enable=true", *overrides).config
 
     assert {path: reduce(getitem, path.split("."), config) for path in expected} == expected
 
 
-def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
-    """What verl says of torch, for all roles, is no fault of a role that does not use it."""
+def test_a_role_gets_no_options_of_a_tool_that_it_does_not_use():
+    """A role with tools of its own does not get verl's options for another tool."""
     found = translated(
         f"{ACTOR}.enable=true",
         f"{ACTOR}.tool_config.torch.contents=[cpu]",
@@ -104,7 +104,7 @@ def test_a_role_with_other_tools_of_its_own_leaves_the_options_of_verls():
 
 
 def test_where_replicas_generate_at_any_time_a_window_is_a_step():
-    """In verl's async modes no phase of the trainer is the time of generation."""
+    """In verl's async modes a window is a whole step, even if `discrete` is set."""
     found = translated(
         "trainer.v1.trainer_mode=colocate_async", f"{ACTOR}.enable=true",
         f"{ACTOR}.tool_config.torch.discrete=true",
@@ -131,7 +131,7 @@ def test_where_replicas_generate_at_any_time_a_window_is_a_step():
      f"{ACTOR}.tool_config.torch.discrete"),
 )  # fmt: skip
 def test_a_fault_names_the_key_of_verl(overrides, key):
-    """A user of verl finds it in the config they wrote."""
+    """A fault of the config names the key of verl that caused it."""
     told = faults(*overrides)
 
     assert [one.partition(": ")[0].partition("[")[0] for one in told] == [key]

@@ -1,9 +1,9 @@
-"""Loaded by verl (`VERL_USE_EXTERNAL_MODULES`): runs that differ in nothing train alike.
+"""Makes training of verl reproducible; verl loads it by `VERL_USE_EXTERNAL_MODULES`.
 
 verl names samples at random, sorts no batch, and seeds no request. Here prompts are numbered,
 batches sorted, and each request seeded by its step, sample and session. ALIKE is the folder to
 which each rollout process writes digests of the weights that it receives. HOLDS are steps whose
-requests wait for a file there, by which a second shell is never later than it has to be.
+requests wait for a file there, so that a second shell is never too late.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tools that are installed like any other, and go wrong in every window."""
+"""Installed tools that fail in every window."""
 
 import threading
 

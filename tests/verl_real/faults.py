@@ -33,7 +33,7 @@ def _install(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_costs_no_step(bare, tmp_path):
-    """The log says that nothing is recorded, and why."""
+    """If the run folder cannot be made, training is the same and the log has the reason."""
     (tmp_path / "file").touch()
     folder = tmp_path / "file/runs"
 
@@ -47,7 +47,7 @@ def test_a_folder_that_cannot_be_written_costs_no_step(bare, tmp_path):
 
 @pytest.mark.parametrize("raising", ["actor", "rollout"])
 def test_tools_that_raise_or_hang_cost_no_step(bare, tmp_path, raising):
-    """Each window of theirs has failed, with the error; `torch` next to them is whole."""
+    """Windows of tools that raise or hang fail; those of `torch` are whole. Training is equal."""
     (hanging,) = {"actor", "rollout"} - {raising}
     counts = {"actor": 8, "rollout": 2}
     overrides = _tools(**{raising: ["torch", "no_start", "no_stop"], hanging: ["hangs"]})

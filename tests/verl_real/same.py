@@ -1,7 +1,7 @@
 """Whether verl trains the same without rlprof, with it off, recorded, and recorded from outside.
 
 `python -m tests.verl_real.same [WAY ...]` trains once for each way, and compares with the first:
-what verl logs of its steps (losses, rewards, gradient norms: each number that is no time), and the
+what verl logs of its steps (losses, rewards, gradient norms: all numbers but times), and the
 weights that its replicas receive, bit by bit. `--with KEY=VALUE` overrides verl's config for all.
 """
 
@@ -28,7 +28,7 @@ _FLAGS = {"shapes": "record_shapes", "memory": "profile_memory", "stack": "with_
 
 
 def differences(first: Trained, other: Trained) -> list[str]:
-    """Say what differs: codes, steps, numbers, weights."""
+    """List the differences: codes, steps, numbers, weights."""
     told = []
     if first.code != other.code:
         told.append(f"exit code {other.code}, not {first.code}")
@@ -45,7 +45,7 @@ def differences(first: Trained, other: Trained) -> list[str]:
 
 @attrs.frozen
 class Shift:
-    """By how much a step's phases add up to more than verl's times of them."""
+    """The relative excess of a step's phases over verl's times of them."""
 
     phases: float
     with_windows: float

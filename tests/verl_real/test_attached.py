@@ -9,7 +9,7 @@ STEPS = 6
 
 
 def test_workers_and_replicas_of_a_live_loop_are_recorded_whole(tmp_path):
-    """In each step asked for: both ranks, both replicas, and the worker inside each."""
+    """`attach` records both ranks, both replicas and their workers, whole in each step."""
     attached = train("attached", tmp_path, STEPS)
 
     assert (attached.code, attached.shell) == (0, 0), attached.log[-4000:]

@@ -12,7 +12,7 @@ from tests.real_nsys import real_nsys
 
 
 def test_a_chosen_worker_of_verl_has_a_report_for_its_window():
-    """The rank that was chosen starts under nsys, the other as in verl; the report is whole."""
+    """Only the chosen rank starts under nsys, and its window has a whole report."""
     nsys, script = real_nsys(), Path(__file__).with_name("workers.py")
     with tempfile.TemporaryDirectory(prefix="rl", dir="/tmp", ignore_cleanup_errors=True) as folder:
         home = Path(folder)

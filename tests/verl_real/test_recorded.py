@@ -29,7 +29,7 @@ def events(run, capture):
 
 
 def test_workers_and_replicas_are_recorded_whole(recorded):
-    """Four phases on two ranks, and generation inside both replicas: 12 captures of 12."""
+    """All captures of four phases on two ranks, and of generation in two replicas, are whole."""
     run = recorded.run
 
     assert recorded.code == 0, recorded.log[-4000:]
@@ -46,7 +46,7 @@ def test_workers_and_replicas_are_recorded_whole(recorded):
 
 
 def test_a_trace_holds_the_work_of_its_phase(recorded):
-    """Mini-batches in the update, engine steps in generation, and neither elsewhere."""
+    """A trace has mini-batches only in the update, and engine steps only in generation."""
     for capture in recorded.run.captures:
         if capture.tool == "torch":
             names = Counter(event["name"] for event in events(recorded.run, capture))
@@ -56,7 +56,7 @@ def test_a_trace_holds_the_work_of_its_phase(recorded):
 
 
 def test_every_request_of_the_step_is_seen(recorded):
-    """In one of the two replicas, with its tokens."""
+    """Each request of the step is in the trace of a replica, with its tokens."""
     found = [
         event["args"]["tokens"]
         for capture in recorded.run.captures
@@ -70,7 +70,7 @@ def test_every_request_of_the_step_is_seen(recorded):
 
 
 def test_every_time_that_verl_logs_is_a_phase(recorded):
-    """By its name in each step, around verl's own timer or, for most phases, within it."""
+    """Each time that verl logs is a phase of that name, around verl's timer or within it."""
     driver = [span for span in recorded.run.spans() if span.target.role == "driver"]
     found = {(span.step, span.name): span for span in driver if span.kind == "phase"}
 
@@ -87,7 +87,7 @@ def test_every_time_that_verl_logs_is_a_phase(recorded):
 
 
 def test_every_trajectory_is_seen(recorded):
-    """With its call of the model, the loop around it, and its reward."""
+    """Each trajectory has its call of the model, the loop around it, and its reward."""
     parts = [span for span in recorded.run.spans() if "trajectory" in span.attributes]
 
     assert len({part.attributes["trajectory"] for part in parts}) == STEPS * SAMPLES

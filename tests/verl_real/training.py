@@ -1,4 +1,4 @@
-"""The loop of examples/verl, trained to its end by one of a few ways, and what it has left."""
+"""The loop of examples/verl, trained to its end in one of several ways, and its results."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def train(way: str, home: Path, steps: int, *, overrides: Sequence[str] = ()) ->
 
 
 def _way_in(way: str) -> dict[str, str]:
-    """Return how a verl before 0.9 is started, which has neither plugins nor platforms."""
+    """Return the variables for a verl before 0.9, which has neither plugins nor platforms."""
     if not version("verl").startswith("0.8."):
         return {}
     is_plain = way == "bare" or WAYS[way].attached

@@ -20,7 +20,7 @@ from rlprof_verl._births import launched
 
 
 class Actor(Worker):
-    """A rank that works, and says how it was born."""
+    """A rank that works, and reports how it was started."""
 
     @register(dispatch_mode=Dispatch.ONE_TO_ALL)
     async def update_actor(self) -> tuple[int, bool, str]:

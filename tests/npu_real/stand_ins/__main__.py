@@ -1,4 +1,4 @@
-"""Build the libraries beside this environment, if they are not there, and say where they are."""
+"""Build the libraries in this environment if they are missing, and print their folder."""
 
 import sys
 from pathlib import Path

@@ -17,7 +17,7 @@ LIBRARIES = (
     "ascendcl", "hccl", "msprofiler", "ms_tools_ext", "ascend_hal", "mspti", "acl_op_compiler",
     "ge_runner", "graph", "acl_tdt_channel", "ascend_dump",
 )  # fmt: skip
-"""By these names the wheel asks for them; the first holds everything, the others lead to it."""
+"""The names that the wheel asks for; the first holds everything, the others link to it."""
 _LINKED = re.compile(r"(?:acl|rt|Msprof|Hccl|ge)\w*")
 _LOOKED_UP = re.compile(r"^(?:acl(?!nn)|Hccl|mstx|mspti|hal)[A-Z_a-z]\w+$", re.MULTILINE)
 _WRITTEN = re.compile(r"^(?!static)\w[\w *]*?(\w+)\(", re.MULTILINE)
@@ -56,7 +56,7 @@ def build_msprof(folder: Path) -> Path:
 
 
 def _asked_for() -> set[str]:
-    """Name what the wheel needs, and nobody here has."""
+    """Return the names that the wheel needs and no library here defines."""
     site = Path(find_spec("torch_npu").submodule_search_locations[0]).parent
     wheel = site / "torch_npu"
     own = [*wheel.glob("_C*.so"), *wheel.glob("lib/*.so")]
@@ -72,7 +72,7 @@ def _asked_for() -> set[str]:
 
 
 def _symbols(file: Path, which: str) -> set[str]:
-    """Name what stands in *file*; a name with a version is the C library's or the compiler's."""
+    """Return the names in *file*; a name with a version is the C library's or the compiler's."""
     lines = [line.split() for line in _said(["nm", "-D", which, file]).splitlines()]
     return {line[-1] for line in lines if "@" not in line[-1] and line[-2] not in "wv"}
 

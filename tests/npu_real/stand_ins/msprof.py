@@ -16,7 +16,7 @@ KERNELS = 10
 LENGTH_NS = 20_000
 APART_NS = 100_000
 LINGERS_S = 0.5  # torch_npu looks every 0.1 s, and gives up if msprof ends before it sees a table
-END_NS = 400_000_000  # the first is called so long before the end, within the step
+END_NS = 400_000_000  # how long before the end the first is called, within the step
 PROCESSES = ((1, "CANN", "CPU"), (2, "Ascend Hardware", "NPU 0"), (3, "Overlap Analysis", "NPU 0"))
 
 
@@ -28,7 +28,7 @@ def export(prof: Path) -> None:
     """Leave a timeline and a table of kernels."""
     (file,) = prof.parent.glob("profiler_info*.json")
     end = json.loads(file.read_text())["end_info"]
-    # torch_npu reads the host's times from a clock that nobody slews, its end from one that is.
+    # torch_npu reads the host's times from a clock that is not slewed, its end from one that is.
     apart = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) - time.monotonic_ns()
     ended = end["collectionTimeEnd"] + apart
     events = []
