@@ -1,4 +1,4 @@
-"""Engines that record their calls, and go wrong where they are told to."""
+"""Engines that record their calls, and fail where a test asks for it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Motor:
 
 
 class Guest:
-    """An engine that lives on a loop, which all it is asked has to be done on; it says which."""
+    """An engine that belongs to an event loop, which it names, and on which all calls must run."""
 
     Options = MotorOptions
     _loop: asyncio.AbstractEventLoop | None = None

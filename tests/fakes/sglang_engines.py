@@ -1,4 +1,4 @@
-"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends fail where a test says so."""
+"""Engines like SGLang's of 0.5.18 to 0.5.23, whose frontends fail where a test asks for it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Replica:
         """What a scheduler raised, or that it was killed; empty: it lives."""
 
     def ask(self, request: Any) -> Any:
-        """Have all answer a request to profile; only the first answer is looked at."""
+        """Send a request to profile to all schedulers; return the first answer."""
         answers = [self._alive(one.part._profile, request) for one in self.schedulers]
         return answers[0]
 
@@ -142,7 +142,7 @@ class TokenizerManager(Asked):
         try:
             answer = getattr(self, f"_{method}")(**given)
         except SchedulerDiedError:
-            await asyncio.Event().wait()  # nobody answers any more
+            await asyncio.Event().wait()  # no answer comes any more
         gate = self.gates.get(method)
         while gate is not None and not gate.is_set():
             await asyncio.sleep(0.01)
@@ -162,11 +162,11 @@ class TokenizerManager(Asked):
 
 
 loops: list[asyncio.AbstractEventLoop] = []
-"""Those of all Engines made, for a test to close."""
+"""The loops of all Engines, for a test to close."""
 
 
 class Engine:
-    """SGLang's Engine: its loop runs only while it is asked something."""
+    """SGLang's Engine: its loop runs only during a call."""
 
     def __init__(self, manager: Any) -> None:
         self.tokenizer_manager = manager
@@ -187,7 +187,7 @@ class Engine:
 def manager(
     *, tp: int = 1, pp: int = 1, dp: int = 1, is_resolved: bool = True, **launched: Any
 ) -> TokenizerManager:
-    """Make a TokenizerManager, launched so, with schedulers behind it."""
+    """Make a TokenizerManager with these launch arguments, and its schedulers."""
     arguments = server_args({"tp_size": tp, "pp_size": pp, "dp_size": dp} | launched, is_resolved)
     sizes = {"tp": tp, "pp": pp, "dp": dp}
     ranks = itertools.product(range(dp), range(pp), range(tp))
@@ -198,14 +198,14 @@ def manager(
 
 
 def engine(**how: Any) -> Engine:
-    """Make an Engine that was asked before: it belongs to its own loop."""
+    """Make an Engine that has had a call, and so belongs to its own loop."""
     made = Engine(manager(**how))
     made.tokenizer_manager.event_loop = made.loop
     return made
 
 
 def server_args(launched: Mapping[str, Any], is_resolved: bool) -> Any:
-    """Make what SGLang was launched with; from 0.5.19 on, what it has decided lies apart."""
+    """Make SGLang's launch arguments; from 0.5.19 on, resolved values are kept apart."""
     decided = {
         "sleep_on_idle": False, "pp_size": 1, "device": "cpu", "enable_metrics": False,
         "nnodes": 1, "enable_dp_attention": False, **launched,
@@ -219,7 +219,7 @@ def server_args(launched: Mapping[str, Any], is_resolved: bool) -> Any:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Have SGLang's modules imported, as far as rlprof knows any."""
+    """Put stand-ins for the modules of SGLang that rlprof uses into sys.modules."""
     hooks = {"hooks": {}, "register": classmethod(_register)}
     plugins = {"HookRegistry": type("HookRegistry", (), hooks), "HookType": HookType}
     structs = {one.__name__: one for one in (ProfileReq, ProfileReqOutput, ProfileReqType)}

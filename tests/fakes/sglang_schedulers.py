@@ -42,7 +42,7 @@ class Place:
 
     @property
     def suffix(self) -> str:
-        """How its files are called after their id: a rank is named where there are several."""
+        """The end of its file names: a rank is named where there are several."""
         ranks = {"tp": self.tp, "dp": self.dp, "pp": self.pp}
         return "".join(
             f"-{name.upper()}-{rank}"
@@ -52,7 +52,7 @@ class Place:
 
 
 class Trace:
-    """Stands for torch's profiler: keeps the names of the steps it sees."""
+    """Stands in for torch's profiler: keeps the names of the steps that it sees."""
 
     def __init__(self, rank: int) -> None:
         self.steps: list[tuple[int, str]] = []
@@ -91,7 +91,7 @@ class Profiler:
         self.refusal: Exception | None = None
         """What torch's profiler raises when it is started."""
         self.met = 0
-        """How often it came to where the ranks wait for each other, after each has written."""
+        """How often it reached the point where the ranks wait for each other, after writing."""
         self.profile_in_progress = False  # as SGLang makes its state: on the object
 
     def _profile(self, request: Any) -> Any:
@@ -100,7 +100,7 @@ class Profiler:
         init = self._init_profile(request)
         if request.profile_by_stage or getattr(request, "start_step", None):
             return init
-        return self._start_profile()  # whatever became of the first
+        return self._start_profile()  # even if the first has failed
 
     def _init_profile(self, request: Any) -> Any:
         if self.profile_in_progress:
@@ -166,7 +166,7 @@ class Profiler:
         if mode is Mode.EXTEND:
             if self.profiler_prefill_ct == 0:
                 self._start_profile(mode)
-            self.profiler_prefill_ct += 1  # the death by no num_steps
+            self.profiler_prefill_ct += 1  # raises without num_steps
             if self.profiler_prefill_ct > self.profiler_target_prefill_ct:
                 self._stop_profile(mode)
             return
@@ -184,7 +184,7 @@ def answer(why: str = "") -> Any:
 
 
 class Scheduler:
-    """Runs batches, counts them, and tells its profiler of each."""
+    """Runs and counts batches, and passes each to its profiler."""
 
     def __init__(self, place: Place, arguments: Any = None) -> None:
         self.forward_ct, self.device = 0, "cpu"
@@ -195,7 +195,7 @@ class Scheduler:
         self.profiler_manager = Profiler(place, lambda: self.forward_ct)
         self.profiler_manager.get_forward_ct = lambda: self.forward_ct
         self.part: Profiler = self.profiler_manager
-        """Whichever holds the profiler's state."""
+        """The part that holds the profiler's state."""
         self.around: dict[str, Callable[..., Any]] = {}
         """Method → what a plugin has put around it."""
 

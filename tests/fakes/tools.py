@@ -1,4 +1,4 @@
-"""A tool that records its calls, and tools that go wrong in every hook."""
+"""A tool that records its calls, and tools that fail in any hook."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Anywhere(Fake):
 
 
 class Bare:
-    """The least a tool can be."""
+    """The smallest possible tool."""
 
     @hookimpl
     def start(self, window):

@@ -28,7 +28,7 @@ _OF_2_13 = _config("mstx", "sys_io", "sys_interconnection", export_type="text", 
 
 
 class _Marks:
-    """mstx, which notes what reaches it."""
+    """A stand-in for mstx that notes its calls."""
 
     def __init__(self):
         self.open = {}
@@ -45,7 +45,7 @@ class _Marks:
 
 
 class FakeNpu:
-    """The module, and what it can be made to do."""
+    """The module, and the faults that a test can switch on."""
 
     def __init__(self):
         self.devices = 1
@@ -118,7 +118,7 @@ class FakeNpu:
 
 
 def analysed(made: Path, timeout_s: float) -> str:
-    """Leave what an analysis does: a trace of one mark and one operator, and a table."""
+    """Write the files of an analysis: a trace of the marks and one operator, and a table."""
     output = made / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(exist_ok=True)
     marks = json.loads((made.parent / "npu.json").read_text())["marks"]

@@ -22,7 +22,7 @@ class EngineDeadError(Exception):
 
 
 class ProfilerAlreadyActiveError(Exception):
-    """Somebody else is profiling: what vLLM says since 0.32."""
+    """Another session is active: the error of vLLM since 0.32."""
 
 
 @attrs.define
@@ -32,14 +32,14 @@ class Profiler:
     directory: str
     workers: int = 1
     is_guarded: bool = True
-    """Since 0.32 a second start is an error; before, it was passed over."""
+    """Since 0.32 a second start is an error; before, it was ignored."""
     is_sticky: bool = False
     """From 0.17 to 0.31 the first session's prefix stayed."""
     is_gzipped: bool = False
     trace: str = "rank{rank}"
-    """How a worker's trace is called, before the time."""
+    """The name of a worker's trace, before the time."""
     table: str = "{prefix}rank{rank}.profiler_out.txt"
-    """How the table beside it is called; empty: there is none."""
+    """The name of the table next to it; empty: there is none."""
     first_prefix: str | None = None
     is_active: bool = False
     _prefix: str | None = None
@@ -65,7 +65,7 @@ class Profiler:
     def stop(self) -> None:
         """End the session; where none is, nothing happens."""
         was_active, self.is_active, self._is_session = self.is_active, False, False
-        with suppress(OSError):  # a warning in a worker's log is all that vLLM says
+        with suppress(OSError):  # vLLM only logs a warning in the worker
             Path(self.directory).mkdir(parents=True, exist_ok=True)
             for rank in range(self.workers if was_active else 0):
                 self._write(rank)
@@ -96,14 +96,14 @@ def state(name: str, prompt_len: int, wanted: int, generated: int = 0) -> Any:
 
 
 class Stand(Asked):
-    """What every fake engine has behind its methods, and what a test may make of it."""
+    """The state behind the methods of every fake engine, which a test may change."""
 
     def __init__(
         self, profiler: Profiler | None, config: Any, processor: Any, workers: Sequence[Any] = ()
     ) -> None:
         super().__init__()
         self.workers = workers
-        """Those that have our code."""
+        """The workers that have rlprof's code."""
         self.profiler = profiler
         self.is_dead = self.is_asleep = False
         self._processor = processor
@@ -127,7 +127,7 @@ class Stand(Asked):
         return prompt[::-1] * tokens
 
     def die(self) -> None:
-        """Die as a process does that is killed: nothing is written any more."""
+        """Die like a process that is killed: no more files are written."""
         self.is_dead = True
         if self.profiler is not None:
             self.profiler.workers = 0

@@ -1,7 +1,7 @@
 """What rlprof-ray needs of Ray beyond its public names, in the releases it supports.
 
 `python -m tests.ray_fleet.signatures --refresh` reads it out of the wheels of these releases;
-`--check` asks whether the newest release of the index says anything that none of these does.
+`--check` reports whether the newest release of the index has what none of these has.
 A wheel has 70 MB.
 """
 

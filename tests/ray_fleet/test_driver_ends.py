@@ -68,7 +68,7 @@ def test_actors_that_ray_has_killed_are_left_to_a_salvage(config):
     assert bare((0, 1), STEPS) == done.totals
     assert dict.fromkeys(CLOSED, "whole").items() <= found.items()
     assert set(WINDOWS) == set(found)
-    assert {found[name] for name in OPEN} <= {"partial", "whole"}  # whole: Ray killed it too late
+    assert {found[name] for name in OPEN} <= {"partial", "whole"}  # whole: Ray killed it late
     assert "Ray was shut down in the driver before the fleet was closed" in problem
     assert f"rlprof salvage {done.run}" in problem
     assert done.closed_s < 30

@@ -225,7 +225,7 @@ def test_an_actor_that_is_being_restarted_delays_no_other(ray, spawn, config, tm
 
 # failures.md: hook-raised
 def test_failures_in_an_actor_are_counted(spawn, config, trained, capsys, monkeypatch):
-    """The driver's last line says in how many windows something failed."""
+    """The driver's last line counts the windows with failures, also those in actors."""
     monkeypatch.delenv("RLPROF_QUIET")
     server = Replica(spawn(Server, "raises in start"), via="actor:engine")
     trained(config(roles={"rollout": ROLES["rollout"]}), None, STEPS, [], rollout=[server])

@@ -69,7 +69,7 @@ def test_a_threaded_actor_gets_phases_in_order(ray, spawn, config):
     assert rows(fleet) == [f"{step} actor 0/1 whole" for step in range(5)]
     run = rlprof.read(fleet.run_dir)
     notes = [note for capture in run.captures for note in capture.notes]
-    assert [note for note in notes if "it was busy" not in note] == []  # this machine may be
+    assert [note for note in notes if "it was busy" not in note] == []  # the machine may be
     found = [(s.name, s.step) for s in own_spans(fleet) if s.process.startswith("actor")]
     assert found == [(f"{step}.{number}", step) for step in range(5) for number in range(40)]
 

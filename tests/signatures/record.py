@@ -19,12 +19,12 @@ from typing import NamedTuple
 Json = dict[str, object]
 
 _ROOM = 3 << 30
-"""Bytes a refresh leaves free, beside the wheel it fetches."""
+"""Bytes that a refresh leaves free, besides the wheel that it fetches."""
 _WIDTH = 100
 
 
 class Record(NamedTuple):
-    """What is known of *releases*, in *file*, as *described* says it of a release's sources."""
+    """The record of *releases* in *file*; *described* makes an entry of a release's sources."""
 
     file: Path
     releases: tuple[str, ...]
@@ -37,7 +37,7 @@ class Record(NamedTuple):
         return json.loads(self.file.read_text(encoding="utf-8"))
 
     def refresh(self, releases: tuple[str, ...]) -> int:
-        """Read *releases* anew; what cannot be had stays as it was, and is told."""
+        """Read *releases* again; an entry that cannot be read again stays, and is reported."""
         found = self.kept() if self.file.exists() else {}
         faults = 0
         for number, release in enumerate(releases, 1):
@@ -63,7 +63,7 @@ class Record(NamedTuple):
         return {"wheel": name, "sha256": known, **said}
 
     def news(self) -> int:
-        """Read the newest release of the index; count those that say what none here says."""
+        """Read the newest releases of the index; count those whose content is not on record."""
         found, faults = self.kept(), 0
         known = [_content(said) for said in found.values()]
         names = sorted({release.partition("==")[0] for release in self.releases})
@@ -99,7 +99,7 @@ def number(release: str) -> tuple[int, ...]:
 
 
 def laid_out(value: object, margin: str = "", taken: int = 0) -> str:
-    """Write JSON with one line for whatever fits on it, after *taken* columns of a key."""
+    """Write JSON with one line for each value that fits, after *taken* columns of a key."""
     flat = json.dumps(value)
     fits = len(margin) + taken + len(flat) < _WIDTH
     if fits or not value or not isinstance(value, dict | list):
@@ -140,20 +140,20 @@ def _say(number: int, releases: Sequence[str], text: str) -> None:
     print(f"[{number}/{len(releases)}] {text}", file=sys.stderr, flush=True)
 
 
-# Wheels of engines, through pip and the index it is configured for; nothing else is asked
+# Wheels of engines, only through pip and the index that it is configured for
 
 
 _BINARY = ("--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--disable-pip-version-check")
 _PLATFORM = ("--python-version", "3.12", "--implementation", "cp", *(
     word for minor in range(17, 40) for word in ("--platform", f"manylinux_2_{minor}_x86_64")
 ), "--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64")  # fmt: skip
-"""One machine for all: a release may have a wheel for each Python, and one must be the wheel."""
+"""One platform for all: a release may have several wheels, of which one is on record."""
 _LIMIT_S = 1200
 _ADDRESS = re.compile(r"\w+://\S+|/\S+")
 
 
 class NotHad(Exception):
-    """A wheel cannot be had; the message says which and why, without a place."""
+    """A wheel cannot be had; the message has its name and the reason, without an address."""
 
 
 def stated(requirement: str) -> tuple[str, str]:

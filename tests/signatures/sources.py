@@ -1,4 +1,4 @@
-"""What a class says in its sources, read by `ast`: methods, fields, attributes, never an import."""
+"""Methods, fields and attributes of a class, read from its sources without an import."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def signature(function: Function) -> str:
 
 
 def has(node: ast.ClassDef | None, attribute: str) -> bool:
-    """Tell whether a class defines *attribute*, or sets it on itself."""
+    """Return whether a class defines *attribute*, or sets it on itself."""
     for line in ast.walk(node) if node is not None else ():
         if isinstance(line, ast.FunctionDef) and line.name == attribute:
             return True

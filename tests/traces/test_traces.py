@@ -1,4 +1,4 @@
-"""What is read and written, also without msgspec and isal; clocks of hosts by collectives."""
+"""Traces, read and written also without msgspec and isal; clocks of hosts by collectives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ODD = (
 
 
 def read(path):
-    """Return all that a reading gives."""
+    """Return all that a reader gives."""
     text = TraceText(path)
     try:
         batches = list(text.batches(512))
@@ -37,7 +37,7 @@ def read(path):
 
 @pytest.mark.parametrize("text", [*WHOLE, *CUT, *ODD])
 def test_each_text_reads_the_same(tmp_path, monkeypatch, text):
-    """What is whole, raw or packed, cut or refused by strict readers: it is read alike."""
+    """Whole, cut and odd texts are read the same with and without msgspec and isal."""
     (tmp_path / "trace").write_bytes(text)
     fast = read(tmp_path / "trace")
     monkeypatch.setattr(_strict, "_VALUE", None)
@@ -65,8 +65,8 @@ def test_neither_is_imported_where_it_is_not_installed(tmp_path):
     assert said.stdout.split("\n")[0] == 'b\'{"ph": "X"}\''
 
 
-def test_what_was_interrupted_leaves_nothing(tmp_path):
-    """An error on the way leaves neither the file nor a draft, and an older file as it was."""
+def test_an_interrupted_write_leaves_nothing(tmp_path):
+    """A write that is interrupted leaves no draft, and an older file stays as it was."""
     out = tmp_path / "a.json.gz"
     out.write_bytes(b"older")
 
@@ -100,7 +100,7 @@ def window(ahead: list[int], start: int = 0, hosts: list[str] = HOSTS) -> list[E
 
 
 def test_a_clock_that_wanders_is_followed_from_window_to_window() -> None:
-    """Where no line fits, what lies between two windows is interpolated; order is kept."""
+    """A clock that wanders is interpolated between windows, and times keep their order."""
     traces = []
     for n, ahead in enumerate((0, 20 * MS, -10 * MS)):
         traces += window([0, ahead], n * 600_000 * MS, HOSTS[:2])
@@ -116,7 +116,7 @@ def test_a_clock_that_wanders_is_followed_from_window_to_window() -> None:
 
 
 def test_hosts_that_meet_through_another_are_on_one_clock() -> None:
-    """Stages of a pipeline: the first meets the second, the second the third."""
+    """Hosts that meet only through a third host are put on one clock."""
     first = window([-3_000 * MS, 2_000 * MS], 0, HOSTS[:2])
     second = window([2_000 * MS, 4_500 * MS], 1, HOSTS[1:3])
 
@@ -130,7 +130,7 @@ def test_hosts_that_meet_through_another_are_on_one_clock() -> None:
 
 
 def test_a_trace_that_was_cut_is_not_matched_with_whole_ones() -> None:
-    """With one collective less than the others, its n-th is another one than theirs."""
+    """A trace that lacks a collective is not matched, since its n-th is another one."""
     cut = [
         attrs.evolve(one, meetings=one.meetings[1:]) if one.host == "host-1" else one
         for one in window([0] * 8)

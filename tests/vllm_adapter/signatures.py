@@ -1,7 +1,7 @@
 """The signatures of vLLM's releases, kept next to this file.
 
 `python -m tests.vllm_adapter.signatures --refresh` reads them out of the wheels of each release;
-`--check` asks whether the newest release of the index says anything that none of these does.
+`--check` reports whether the newest release of the index has what none of these has.
 A wheel has half a gigabyte; a whole refresh takes minutes.
 """
 

@@ -33,7 +33,7 @@ def test_verls_options_apply_or_are_unsupported(driven, way, stack, shapes, rank
     if way == "worker":
         assert (stack, shapes) == (has_stacks, has_shapes)
         assert told == set()
-    else:  # it was launched with neither
+    else:  # the engine was launched with neither
         assert (has_stacks, has_shapes) == (False, False)
         assert {name for name, asked in unsaid.items() if asked} == told
 

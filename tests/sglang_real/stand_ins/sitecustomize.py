@@ -1,6 +1,6 @@
 """Stands in for packages that SGLang imports and that have no build for CPUs.
 
-SGLang's schedulers and its detokenizer are processes of their own, begun anew rather than forked,
+SGLang's schedulers and its detokenizer are processes of their own, spawned rather than forked,
 so this must be found by each: the tests put this folder first on PYTHONPATH, where the interpreter
 looks for a module of this name. The environments made here have no other such module. The one a
 system may have (Debian's reports crashes) is not run in these processes, and is not missed.
