@@ -26,7 +26,6 @@ from rlprof_report._figures.trajectories import by_step, in_flight, tokens_of, t
 from rlprof_report._findings.conclude import conclude
 from rlprof_report._findings.facts import Facts
 from rlprof_report._findings.lost import lost_of, notes_of, silent_of
-from rlprof_report._findings.met import met_of
 from rlprof_report._findings.stuck import stuck_of
 from rlprof_report._findings.verdict import with_lost
 from rlprof_report._plain import argument
@@ -117,12 +116,13 @@ def analyse(run: Run, *, step: int | None = None, most_json_bytes: int | None = 
     early = run.is_running and len(clean.steps) < 2  # ranks may not have written theirs yet
     silent, lost = {} if early else silent_of(run, recorded), lost_of(run, ends, recorded.problems)
     analysis = _with_devices(analysis, run, most_json_bytes)
-    analysis = conclude(analysis, run, facts, silent, lost, step=step)
     stuck = "" if selection.steps else stuck_of(run, recorded, steps)
-    if stuck and step in (None, steps[-1].step):
+    is_stuck = bool(stuck) and step in (None, steps[-1].step)
+    analysis = conclude(analysis, run, facts, silent, lost, step=step, is_stuck=is_stuck)
+    if is_stuck:
         rest = f" {analysis.verdict}" if step is None else ""
         return attrs.evolve(analysis, verdict=stuck + rest)
-    return attrs.evolve(analysis, notes=(*analysis.notes, *met_of(analysis, run, step=step)))
+    return analysis
 
 
 def _steps(

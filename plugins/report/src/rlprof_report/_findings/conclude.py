@@ -14,6 +14,7 @@ from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
 from rlprof_report._findings.lost import unknown_of
+from rlprof_report._findings.met import met_of
 from rlprof_report._findings.odd import long_though_touched, odd_lengths
 from rlprof_report._findings.queues import queues_of
 from rlprof_report._findings.slow_steps import slow_step, unexplained
@@ -47,13 +48,14 @@ def conclude(
     lost: Sequence[str],
     *,
     step: int | None,
+    is_stuck: bool,
 ) -> Analysis:
     """Add findings and verdict, and note what is unknown because files are *lost*."""
     names = [process.name for process in run.processes]
     leader = names.index(analysis.leader)
     leads_fleet = run.processes[leader].target.role == DRIVER
     context = Context(run.processes, leader, leads_fleet, silent, is_guest=run.is_guest)
-    notes = list(analysis.notes)
+    notes: list[str] = []
     median_s = analysis.clean.median_s
     if run.is_guest and median_s is not None and median_s < _SHORT_S:
         notes.append(_LATE)
@@ -80,13 +82,15 @@ def conclude(
         notes += [queues] if queues and queues not in answer else []
         if next_:
             notes.append(f"{odd} {next_}" if findings else next_)
-    return attrs.evolve(
+    analysis = attrs.evolve(
         analysis,
         whose=context.name(leader),
         findings=tuple(findings),
         verdict=verdict.with_lost(verdict.with_silent(answer, silent), lost),
-        notes=(*notes, *unknown_of(analysis, is_whole=not lost)),
     )
+    unknown = unknown_of(analysis, is_whole=not lost)
+    met = () if is_stuck else met_of(analysis, run, step=step)
+    return attrs.evolve(analysis, notes=(*analysis.notes, *unknown, *met, *notes))
 
 
 def _by_size(findings: Sequence[Finding], devices: Sequence[Finding], clean: int) -> list[Finding]:

@@ -42,8 +42,10 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
         return
     most = 1 if step is not None else len(analysis.clean.steps) / 2
     least_s = max((one.mean_s for one in analysis.phases), default=0.0)
+    found_s = max((one.seconds * len(one.steps) for one in analysis.findings), default=0.0)
+    found_s /= max(1, len(analysis.clean.steps))
     for phase in analysis.phases:
-        perhaps = not analysis.findings and phase.mean_s >= least_s
+        perhaps = phase.mean_s >= max(least_s, 2 * found_s)
         role = met_in(analysis, phase, perhaps=perhaps)
         if not role or any(_names(one, role, most) for one in analysis.findings):
             continue

@@ -90,6 +90,8 @@ def _trend(analysis: Analysis, steps: Sequence[Step]) -> tuple[str, str] | None:
         f"{secs(after)} in {numbered([one.step for one in last])}"
         f"{_where(first, last, after - before)}.{with_tokens}"
     )
+    if part < _FEWEST:
+        return words, ""
     return words, f"To see which phases changed: rlprof diff {' '.join(parts)}"
 
 
