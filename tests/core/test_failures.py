@@ -48,12 +48,16 @@ def test_kept_raw_data_keep_their_empty_folders(config, tmp_path, monkeypatch):
 
 
 def test_the_exception_that_ends_training_is_a_problem(config):
-    """The exception that ends training is the run's only problem."""
-    with pytest.raises(KeyboardInterrupt), rlprof.open(config(steps="none")) as prof:
-        raise KeyboardInterrupt
+    """The exception that ends training is the run's only problem; its step is skipped for that."""
+    with pytest.raises(OSError, match="gone"), rlprof.open(config(steps=[1])) as prof:
+        for _ in prof.steps([1]):
+            raise OSError("the node\nis gone")
 
-    (problem,) = rlprof.read(prof.run_dir).problems
-    assert problem == "actor 0/1: training ended with KeyboardInterrupt"
+    run = rlprof.read(prof.run_dir)
+    assert run.problems == ("actor 0/1: training ended in step 1 with OSError: the node is gone",)
+    assert [one.reason.partition(":")[0] for one in run.skipped] == [
+        "training left its loop in this step"
+    ]
 
 
 @attrs.frozen

@@ -28,7 +28,8 @@ def test_without_a_config_rlprof_is_off(config):
     assert (prof.is_recording, prof.run_dir) == (False, None)
     assert isinstance(rlprof.open(config(enabled=False)), rlprof.Off)
     session = {name for name in vars(rlprof.Session) if not name.startswith("_")}
-    internal = {"add", "forget", "close_away", "count", "enter", "leave", "open_away", "scribe"}
+    internal = {"add", "forget", "close_away", "count", "enter", "leave", "open_away", "scribe",
+                "end_steps"}  # fmt: skip
     of_listeners = {"ask", "log", "target", "tracks", "write", "add_span", "watch_spans"}
     of_fleets = {"open_window", "go_to", "close_window", "lead", "run", "here", "name", "manifest",
                  "warn", "attempt", "add_figures"}  # fmt: skip

@@ -1,6 +1,9 @@
 """Spans of threads and tasks, as lines of a file and read back."""
 
+import asyncio
+import gc
 import threading
+from collections import Counter
 
 import attrs
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 import rlprof
 from rlprof.rundir import Journal, as_line, span_line, span_record
+from rlprof.session._scope import Scope
 from rlprof.types import Clock
 from rlprof_run import Span
 from tests.core.steps import through
@@ -20,6 +24,15 @@ LATER = Clock(EPOCH + 10 * SECOND + 600, 100 + 10 * SECOND, 60)
 
 PLAIN = ("phase", "rollout", 100, 100 + SECOND, 7, 4001, 3, None, 0, None)
 FULL = ("span", "tool call", 200, 300, 7, 4001, 4, 3, 2, {"model": "m", "n": [1, None]})
+
+
+class OneError:
+    """An object of training that fails when it is read."""
+
+    def __str__(self):
+        raise RuntimeError
+
+    keys = __bool__ = __str__
 
 
 TEXT = st.text(st.characters(exclude_categories=()))
@@ -120,17 +133,79 @@ def test_spans_reach_the_disk_while_the_session_is_open(config):
 
 
 def test_spans_beyond_memory_are_counted(config, monkeypatch):
-    """Spans that wait beyond the limit in memory are dropped and counted in the manifest."""
+    """Spans beyond the limit in memory are dropped and counted; steps and phases are kept."""
     from rlprof.session import _scribe
 
     monkeypatch.setattr(_scribe, "_MOST_SPANS", 10)
     with rlprof.open(config(steps="none")) as prof:
+        prof.step(1)
         for _ in range(10_000):
             through(prof.span("many"))
+        through(prof.phase("update"))
 
     dropped = prof.scribe.dropped
     text = next((prof.run_dir / "manifest").iterdir()).read_text()
     assert dropped > 0
     assert '"event":"dropped","mono":' in text
     assert f'"spans":{dropped}' in text
-    assert len(list(rlprof.read(prof.run_dir).spans())) == 10_000 - dropped
+    kinds = Counter(one.kind for one in rlprof.read(prof.run_dir).spans())
+    assert kinds == {"span": 10_000 - dropped, "step": 1, "phase": 1}
+
+
+def test_a_scope_may_be_entered_again(config):
+    """A scope may be entered while it is open, after its end, or below a scope that it holds."""
+    with rlprof.open(config(tool="none")) as prof:
+        prof.step(1)
+        again, other = prof.span("again"), prof.span("other")
+        with again, other, again, again:
+            pass
+        with other, again, prof.span("inside"):
+            pass
+        with prof.span("after"):
+            pass
+
+    spans = [one for one in rlprof.read(prof.run_dir).spans() if one.kind == "span"]
+    names = {one.id: one.name for one in spans}
+    assert [(one.name, names.get(one.parent)) for one in spans] == [
+        ("other", "again"), ("again", None), ("inside", "again"), ("again", "other"),
+        ("other", None), ("after", None),
+    ]  # fmt: skip
+
+
+def test_ended_spans_do_not_pile_up(config):
+    """A chain of tasks, each started inside a span of the one before, keeps no ended span alive."""
+    alive = []
+
+    async def chain(prof, left):
+        with prof.span("request"):
+            following = asyncio.create_task(chain(prof, left - 1)) if left else None
+            await asyncio.sleep(0)
+        alive.append(sum(isinstance(one, Scope) for one in gc.get_objects()))
+        if following:
+            await following
+
+    with rlprof.open(config(tool="none")) as prof:
+        asyncio.run(chain(prof, 50))
+
+    assert max(alive) < 10
+
+
+@pytest.mark.parametrize("given", [OneError(), {1: 2}, [1, 2]])
+def test_odd_names_and_attributes_do_not_raise(given, config):
+    """Names and attributes that fail when read, and keys that are no text, reach no step."""
+    with rlprof.open(config(tool="none", strict=True)) as prof:
+        with prof.phase(given), prof.span(given, given) as span, prof.trajectory(1, given) as path:
+            span.note([1], 2)
+            with path.turn(1, given):
+                pass
+
+    assert len([*rlprof.read(prof.run_dir).spans()]) == 4
+
+
+def test_steps_are_like_the_iterable_that_was_given(config):
+    """`prof.steps` has the length of its iterable, and can be iterated again or by `next`."""
+    with rlprof.open(config(tool="none")) as prof:
+        steps, others = prof.steps(range(3)), prof.steps(iter([7, 8]))
+
+        assert (len(steps), [*steps], [*steps]) == (3, [0, 1, 2], [0, 1, 2])
+        assert (next(others), [*others]) == (7, [8])

@@ -105,7 +105,7 @@ class Driver:
         self.step_window = self.chosen and self.continuous and not was_open
 
     def on_end_of_steps(self) -> None:
-        self.session._end_steps()
+        self.session.end_steps()
         self.chosen = self.step_window = False
 
     def on_phase(self, name, inside) -> None:

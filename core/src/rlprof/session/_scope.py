@@ -1,4 +1,4 @@
-"""`phase` and `span`: the `with` (or `async with`) around working code.
+"""`phase`, `span` and `steps`: what training code wraps around its work.
 
 Idle, it costs two clock readings and one append; the helper thread writes the span.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 import time
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from itertools import count
 
     from typing_extensions import Self
@@ -22,6 +22,8 @@ around: ContextVar[Scope | None] = ContextVar("rlprof_around", default=None)
 It may hold an ended scope, if scopes end out of turn or in another task; readers skip it.
 """
 
+T = TypeVar("T")
+
 
 class Host(Protocol):
     """The part of a session that a scope uses."""
@@ -30,6 +32,14 @@ class Host(Protocol):
     current_step: int | None
     step_id: int | None
     """The span of the step, if it has begun here."""
+    is_cut: bool
+    """Whether training leaves the step before its end."""
+
+    def step(self, step: Any) -> None:
+        """Begin *step*, and end the step before."""
+
+    def end_steps(self) -> None:
+        """End the last step: the loop is over."""
 
     def count(self, phase: str) -> int:
         """Return how often the step entered *phase* before."""
@@ -51,9 +61,9 @@ class Scope:
     """One phase or one span, from entry to exit."""
 
     __slots__ = (
-        "above", "attributes", "common", "detached", "end_ns", "id", "is_async", "is_cancelled",
-        "is_open", "is_phase", "name", "occurrence", "parent", "path", "session", "start_ns",
-        "step", "thread",
+        "above", "again", "attributes", "common", "detached", "end_ns", "id", "is_async",
+        "is_cancelled", "is_open", "is_phase", "name", "occurrence", "parent", "path", "session",
+        "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +83,8 @@ class Scope:
         self.path: Scope | None = None
         """The trajectory whose method made it."""
         self.is_open = False
+        self.again = 0
+        """How often it was entered while open; the outermost exit ends it."""
         self.is_async = False
         """Entered by `async with`: other threads open and close the windows of engines."""
         self.is_cancelled = False
@@ -81,11 +93,18 @@ class Scope:
         """0: it has not ended, or was never entered."""
 
     def __enter__(self) -> Self:
+        if self.is_open:
+            self.again += 1
+            return self
         self._prepare()
+        self.is_open = True  # first: another thread may begin a step, and would find it ended
         if self.is_phase:
-            self.session.enter(self)
-        self.is_open = True  # as _begin, which would cost a call more
-        if not self.detached:
+            try:
+                self.session.enter(self)
+            except BaseException:
+                self.is_open = False
+                raise
+        if not self.detached:  # as _begin, which would cost a call more
             around.set(self)
         self.start_ns = time.monotonic_ns()
         return self
@@ -98,7 +117,7 @@ class Scope:
         above = around.get()
         while above is not None and not (above.is_open and above.session is session):
             above = above.above
-        self.above = above
+        self.above = None if self.end_ns and _holds(above, self) else above
         self.id = next(session.ids)
         self.step = session.current_step
         if above is not None:
@@ -112,7 +131,6 @@ class Scope:
             self.parent = path.id
 
     def _begin(self) -> Self:
-        self.is_open = True
         if not self.detached:
             around.set(self)
         self.start_ns = time.monotonic_ns()
@@ -125,20 +143,35 @@ class Scope:
     def _end(self, kind: object) -> bool:
         if not self.is_open:  # left twice, or never entered
             return False
+        if self.again:
+            self.again -= 1
+            return False
         self.end_ns = time.monotonic_ns()
         self.is_open = False
+        above = self.above
+        while above is not None and not above.is_open:
+            above = above.above
+        self.above = above  # it keeps no scope alive that has ended
         if around.get() is self:
-            around.set(self.above)
+            around.set(above)
         if kind is not None:
             self.note("error", getattr(kind, "__name__", "?"))
         return True
 
     async def __aenter__(self) -> Self:
+        if self.is_open:
+            self.again += 1
+            return self
         self._prepare()
+        self.is_open = True
         if self.is_phase:
             self.is_async = True
-            await self.session.open_away(self)
-            self.session.enter(self)
+            try:
+                await self.session.open_away(self)
+                self.session.enter(self)
+            except BaseException:
+                self.is_open = False
+                raise
         return self._begin()
 
     async def __aexit__(self, kind: object, exc: object, trace: object) -> None:
@@ -159,12 +192,54 @@ class Scope:
         """Keep *value* with the span: a number of tokens, the id of a trajectory."""
         if self.attributes is None:
             self.attributes = {}
-        self.attributes[key] = value
+        self.attributes[key if type(key) is str else named(key)] = value
 
 
-def noted(attributes: Any) -> dict[str, Any]:
+class Steps(Generic[T]):
+    """The steps of a loop, like the iterable that was given: it has their length, if any."""
+
+    def __init__(self, session: Host, steps: Iterable[T]) -> None:
+        self._session, self._steps = session, steps
+        self._own: Iterator[T] | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        session = self._session
+        try:
+            for step in self._steps:
+                session.step(step)
+                yield step
+        except GeneratorExit:  # by `break` or an exception
+            session.is_cut = True
+            raise
+        finally:
+            session.end_steps()
+
+    def __len__(self) -> int:
+        return len(self._steps)  # type: ignore[arg-type]  # as without rlprof
+
+    def __next__(self) -> T:
+        self._own = self._own or iter(self)
+        return next(self._own)
+
+
+def named(name: Any) -> str:
+    """Return *name* as text; an object of training may fail to become one."""
+    try:
+        return str(name)
+    except Exception:  # noqa: BLE001 -- of an object of training
+        return f"a {type(name).__name__}"
+
+
+def noted(attributes: Any) -> dict[str, Any] | None:
     """Copy the attributes of a span; keep other values unchanged, under a name of ours."""
     try:
-        return dict(attributes)
-    except (TypeError, ValueError):
+        return dict(attributes) or None
+    except Exception:  # noqa: BLE001 -- likewise
         return {"attributes": attributes}
+
+
+def _holds(above: Scope | None, scope: Scope) -> bool:
+    """Whether *scope*, which is entered again, is above *above*: it would be above itself."""
+    while above is not None and above is not scope:
+        above = above.above
+    return above is not None

@@ -47,7 +47,7 @@ class Scribe:
     ) -> None:
         self.watchers: list[Callable[[], None]] = []
         """Called once a second or so."""
-        self.dropped = 0
+        self.dropped = self.lost = 0
         self.failed: set[str] = set()
         """The windows with a line about a failure."""
         self.figures: dict[str, float] = {}
@@ -94,11 +94,14 @@ class Scribe:
         self.record("clock", **attrs.asdict(read_clock()))
 
     def span(self, raw: RawSpan) -> None:
-        """Leave a span."""
-        if len(self._raw) < _MOST_SPANS:
-            self._raw.append(raw)
-        else:
+        """Leave a span; if too many wait, steps and phases only."""
+        waiting = len(self._raw)
+        if waiting >= _MOST_SPANS and raw[0] == "span":
             self.dropped += 1
+            return
+        self._raw.append(raw)
+        if waiting == _MOST_SPANS // 2:
+            self._wake.set()
 
     def discard(self, folder: Path) -> None:
         """Remove a scratch folder that is no longer needed."""
@@ -205,15 +208,16 @@ class Scribe:
         self.dropped += self._spans.lines_waiting() + len(self._raw)
         if self.dropped:
             self.record("dropped", spans=self.dropped)
-            self.boundary.warn("spans", f"{self.dropped} could not be written and are lost")
+            why = "the disk takes no more, or they came too fast"
+            self.boundary.warn("spans", f"{self.dropped} could not be written: {why}")
         self._report_left_out()
         self.clock()
         self.record("ended")
         with suppress(OSError):
             self._write_manifest()
         if len(self._manifest):
-            lines = self._manifest.lines_waiting()
-            self.boundary.warn("manifest", f"its last {lines} lines could not be written")
+            self.lost = self._manifest.lines_waiting()
+            self.boundary.warn("manifest", f"its last {self.lost} lines could not be written")
         self._manifest.close()
         self._spans.close()
         self._tidy()

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlprof.schedule import step_number
 from rlprof.session._boundary import Guard, survives
-from rlprof.session._scope import Scope, noted
+from rlprof.session._scope import Scope, Steps, named, noted
 from rlprof.session._targets import Targets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlprof.config import Config
     from rlprof.rundir import RawSpan
@@ -64,6 +64,7 @@ class Session(Targets):
         self._step_ns = 0
         self._is_forgotten = False
         self._has_misstepped = False
+        self.is_cut = False  # whether training leaves the current step before its end
         self._entered: set[str] = set()
         """The phases of steps to record."""
         self.leads = leads
@@ -72,14 +73,9 @@ class Session(Targets):
 
     # Called by the working thread
 
-    def steps(self, steps: Iterable[T]) -> Iterator[T]:
-        """Iterate over *steps*, the trainer's numbers, and report each as it begins."""
-        try:
-            for step in steps:
-                self.step(step)
-                yield step
-        finally:
-            self._end_steps()
+    def steps(self, steps: Iterable[T]) -> Steps[T]:
+        """Return *steps*, the trainer's numbers; each is reported as it begins."""
+        return Steps(self, steps)
 
     @survives
     def step(self, step: int) -> None:
@@ -89,7 +85,7 @@ class Session(Targets):
         try:
             step = step_number(step)
         except ValueError as exc:
-            self._end_steps()
+            self.end_steps()
             reason = f"{exc}; this step is not recorded"
             self.boundary.warn("step", reason)
             if not self._has_misstepped:  # the first stands for those that follow
@@ -100,7 +96,7 @@ class Session(Targets):
             return
         self._end_step()
         self.step_id = next(self.ids)  # first: a thread that reads the step reads its id, too
-        self.current_step = step
+        self.current_step, self.is_cut = step, False
         self._occurrences = {}
         while self.at_step:
             self.at_step.pop()()
@@ -110,15 +106,16 @@ class Session(Targets):
 
     def phase(self, name: str) -> Scope:
         """Return the context manager (`with`, `async with`) around a phase of the step."""
-        return Scope(self, name if type(name) is str else str(name), None, is_phase=True)
+        return Scope(self, name if type(name) is str else named(name), None, is_phase=True)
 
     def span(self, name: str, attributes: Mapping[str, Any] | None = None) -> Scope:
         """Return the context manager around anything worth a slice on the timeline.
 
         Spans open no window; any number may run at a time, in threads and asyncio tasks.
         """
-        name = name if type(name) is str else str(name)
-        return Scope(self, name, noted(attributes) if attributes else None, is_phase=False)
+        name = name if type(name) is str else named(name)
+        own = None if attributes is None else noted(attributes)
+        return Scope(self, name, own, is_phase=False)
 
     def trajectory(self, id: Any, attributes: Mapping[str, Any] | None = None) -> Trajectory:  # noqa: A002 -- what it is
         """Return the context manager around a trajectory, any number at a time.
@@ -226,7 +223,7 @@ class Session(Targets):
         self.scribe.close()
         for wait in self.context.closing:
             self.attempt("close", partial(wait, self))
-        if self.notice is not None:
+        if self.notice is not None and not self.scribe.lost:
             recorders = [track for track in self.tracks if track.instruments.needs_tools]
             windows = {window.id for track in recorders for window in track.recorded}
             self.notice(len(windows), len(self.failed))
@@ -237,7 +234,12 @@ class Session(Targets):
 
     def __exit__(self, kind: object, exc: object, trace: object) -> None:
         if isinstance(exc, (Exception, KeyboardInterrupt)):
-            self.write("problem", reason=f"training ended with {type(exc).__name__}")
+            from rlprof.session._unrecorded import ended_with
+
+            self.is_cut = True
+            self.attempt(
+                "close", lambda: self.write("problem", reason=ended_with(exc, self.tracks))
+            )
         self.close()
 
     # Steps
@@ -260,10 +262,11 @@ class Session(Targets):
         if any(step in track.own.steps for track in self.tracks):
             self._entered.update(self._occurrences)
         for track in self.tracks:
-            track.end_step(step, self._occurrences)
+            track.end_step(step, self._occurrences, is_cut=self.is_cut)
 
     @survives
-    def _end_steps(self) -> None:
+    def end_steps(self) -> None:
+        """End the last step: the loop is over."""
         self._end_step()
         for track in self.tracks:
             track.end_steps()

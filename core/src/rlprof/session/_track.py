@@ -86,12 +86,13 @@ class Track:
         """Whether a window is open and its tools record."""
         return self._open is not None and self._open.is_recording
 
-    def end_step(self, step: int, phases: Iterable[str]) -> None:
-        """Note why nothing was recorded of *step*, if something was due, and the served demands."""
+    def end_step(self, step: int, phases: Iterable[str], *, is_cut: bool = False) -> None:
+        """Note why nothing was recorded of *step*, if training *is_cut* short, and its demands."""
         if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
             still = "" if self._open is None else self._open.window.id
             is_new = self.last_step is None
-            self._skip(step, self._rule.why_unrecorded(phases, still_open=still, is_new=is_new))
+            why = self._rule.why_unrecorded(phases, still_open=still, is_new=is_new)
+            self._skip(step, f"training left its loop in this step: {why}" if is_cut else why)
         demand, self.demand = self.demand, None
         if demand is not None and self.demands is not None:
             self.demands.end_step(step, demand)
@@ -228,7 +229,7 @@ class Track:
         self, window: Window, uses: Sequence[ToolUse], demand: Demand | None, owner: Scope | None
     ) -> None:
         with self._edge:
-            if self._open is not None:
+            if self._open is not None or self.has_ended:
                 return
             self.recorded.add(window)
             self._open = opened = self.instruments.prepared(uses, window, demand)

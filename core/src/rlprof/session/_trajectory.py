@@ -30,7 +30,7 @@ class Trajectory(Scope):
         attributes: Mapping[str, Any] | None,
     ) -> None:
         common = {"trajectory": id}
-        own = {**noted(attributes), **common} if attributes else None
+        own = None if attributes is None else (noted(attributes) or {}) | common
         super().__init__(session, "trajectory", own, is_phase=False)
         self.common = common
 
@@ -60,7 +60,9 @@ class Part(Scope):
         self, path: Trajectory, name: str, attributes: Mapping[str, Any] | None, **fields: Any
     ) -> None:
         common: dict[str, Any] = path.common or {}
-        own = {**noted(attributes), **fields, **common} if attributes else fields or None
+        own = fields or None
+        if attributes is not None:
+            own = (noted(attributes) or {}) | fields | common
         super().__init__(path.session, name, own, is_phase=False)
         self.path = path
         self.common = common

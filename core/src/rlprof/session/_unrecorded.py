@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rlprof.errors import closest
+from rlprof.errors import closest, one_line
 from rlprof.schedule import Steps
 
 if TYPE_CHECKING:
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 _NAMED = 5
 """Chosen stretches of steps that are named."""
 _CALL = "call prof.steps(...) or prof.step(...)"
+
+
+def ended_with(exc: BaseException, tracks: Sequence[Track]) -> str:
+    """Say which exception ended training, and in which step."""
+    step = tracks[0].last_step if tracks else None
+    at = "" if step is None else f" in step {step}"
+    return f"training ended{at} with {one_line(f'{type(exc).__name__}: {exc}').rstrip(':')}"
 
 
 def lacking(
