@@ -86,6 +86,8 @@ def _stragglers(facts: Facts, context: Context) -> Iterator[Measure]:
             continue
         if is_rollout and ranks.max_s - ranks.wait_s < _IN_IT * ranks.max_s:
             continue  # one rank drives the rollout of all
+        if int(group.first.max() - group.first.min()) > facts.step.seconds * 1e9:
+            continue  # they are whole steps apart, so none waits for another
         wait = min(ranks.wait_s, later_s)  # it may have begun before the others
         if group.phase == BETWEEN:  # there it may itself wait for those that are late in a phase
             late = [own for other, own in found.items() if not {*other[1]} & {*group.slow}]
