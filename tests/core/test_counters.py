@@ -1,7 +1,6 @@
 """Counters over time, and phases and devices of processes, are read as values."""
 
 import ctypes
-import json
 import os
 import sys
 import time
@@ -20,6 +19,7 @@ from rlprof_live._sampler import Sampler
 from tests.core.steps import record
 from tests.core.test_reader import ACTOR, EPOCH, Folder, beginning, event
 from tests.fakes import engines
+from tests.real_engines import lines
 from tests.waiting import wait_until
 
 ENGINE = Target("rollout", replica=1)
@@ -113,10 +113,6 @@ class Broken:
 
     def counters(self, handle):
         return {"use": handle["nothing"]}
-
-
-def lines(file):
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def sampled(file, rule, count, *engine):

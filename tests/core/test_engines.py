@@ -56,12 +56,11 @@ def test_engines_are_recorded_in_the_windows_of_their_role(given):
     assert (run.path / artifact.path).read_text() == "e0 1/rollout"
 
 
-def test_launch_of_an_unrecorded_rank_or_role_is_empty(given):
-    """`rlprof.launch` is empty for a rank or role that is not recorded, and without a config."""
+def test_launch_of_an_unrecorded_rank_is_empty(given):
+    """`rlprof.launch` is empty for an unrecorded rank, an off config and without a config."""
     nothing = rlprof.Launch()
 
     assert nothing == rlprof.launch(given(), role="rollout", rank=3)
-    assert nothing == rlprof.launch(given(), role="critic")
     assert nothing == rlprof.launch(given(enabled=False), role="rollout")
     assert nothing == rlprof.launch(role="rollout")
 

@@ -42,10 +42,6 @@ def read(prof):
     return [span for span in rlprof.read(prof.run_dir).spans() if span.kind == "span"]
 
 
-def by_name(prof):
-    return {span.name: span for span in read(prof)}
-
-
 @pytest.mark.slow
 def test_thousands_of_trajectories_are_never_mixed(config):
     """Every span of 2,000 interleaved loops, with calls in threads, has its own id and parent."""
@@ -124,7 +120,7 @@ def test_a_task_that_outlives_its_trajectory_leaves_it(config):
         prof.step(1)
         asyncio.run(main())
 
-    found = by_name(prof)
+    found = {span.name: span for span in read(prof)}
     ids = {name: span.attributes.get("trajectory") for name, span in found.items()}
     del ids["trajectory"]
     assert ids == {

@@ -15,7 +15,7 @@ from rlprof.types import Recording
 from rlprof_cli import command_line, contract
 from rlprof_cli.offers import COMMANDS
 from rlprof_run import CaptureResult, Process, Run, Span
-from tests.docs.pages import PAGES, ROOT, section, sections
+from tests.docs.pages import PAGES, ROOT, section
 from tests.waiting import python
 
 METHODS = [name for name in dir(rlprof.Off) if not name.startswith("_")]
@@ -71,7 +71,6 @@ PARSERS = command_line().parse_args([]).parsers
 
 def test_every_installed_command_has_a_section_with_all_its_arguments():
     """The reference has every installed command and all its arguments with help."""
-    assert set(sections(REFERENCE_OF_COMMANDS)) == {f"`rlprof {name}`" for name in PARSERS}
     assert {entry.name for entry in plugins.entries(COMMANDS)} <= set(PARSERS)
     assert [name for name in PARSERS if f"`rlprof {name}" not in PAGES["docs/commands.md"]] == []
     for name, parser in PARSERS.items():

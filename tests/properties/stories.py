@@ -18,7 +18,7 @@ DEAD = attrs.evolve(Here.now(), started="never")
 
 @attrs.frozen
 class Story:
-    """The lines that one process wrote."""
+    """The lines of one process."""
 
     name: str
     manifest: tuple[bytes, ...]

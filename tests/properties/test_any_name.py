@@ -1,7 +1,6 @@
 """Any name of a phase or span is safe in folders, ranges, traces and timelines."""
 
 import json
-import os
 import re
 from pathlib import PurePosixPath
 
@@ -40,9 +39,7 @@ def test_every_folder_stays_below_the_run(phase, role, occurrence, step):
     capture = Capture("run", target, window, "torch", "host", 7)
 
     for path in (PurePosixPath(window.folder) / target.folder, PurePosixPath(capture.stem)):
-        assert not path.is_absolute()
         assert all(re.fullmatch(r"[\w-][\w.-]{0,254}", part, re.ASCII) for part in path.parts), path
-        assert os.fspath(path) == os.path.normpath(path)
     assert len(PurePosixPath(window.folder).parts) == 2
     assert len(PurePosixPath(target.folder).parts) == 1
 
@@ -68,7 +65,6 @@ def test_a_range_name_is_safe_for_kineto(name):
     assert not set(made) & {'"', "\\"}
     assert made == made.strip()
     assert made == range_name(made)
-    assert made == json.loads(f'"{made}"')
 
 
 @PROPERTY
