@@ -48,14 +48,6 @@ def test_a_server_reports_its_requests_and_its_load(driven):
     assert counters == {frozenset(KNOWN - {"requests_in_flight"})}
 
 
-def test_an_option_that_would_end_a_server_is_refused(driven):
-    """Captures with an activity that the device lacks fail, and tokens come."""
-    run = driven.run("refused")
-
-    assert [one.state for one in run.captures] == ["failed", "failed"]
-    assert [one["tokens"] for one in driven.of("refused") if "tokens" in one] == [9, 9]
-
-
 # failures.md: engine-gone
 def test_a_server_that_dies_in_a_window_ends_no_step(driven):
     """Both steps finish although the server dies, and the captures fail with the reason."""

@@ -142,16 +142,3 @@ def test_a_window_that_cannot_be_recorded_fails_with_the_reason(driven, session,
     assert [capture.state for capture in captures] == ["failed"]
     assert any(why in note for note in captures[0].notes)
     assert driven.of(session)[0]["tokens"] == [4]
-
-
-# failures.md: engine-gone
-def test_the_death_of_the_core_ends_no_step(driven):
-    """Both steps finish although the core dies; the first window notes it, the second fails."""
-    run = driven.run("core dies")
-
-    captures = {(c.window.start_step, c.tool): c for c in run.captures}
-
-    assert driven.of("core dies")[0]["done"] == [1, 2]
-    assert captures[1, "torch"].state in ("lost", "partial", "whole")
-    assert any("died" in note or "dead" in note.lower() for note in captures[1, "vllm"].notes)
-    assert captures[2, "vllm"].state == "failed"

@@ -16,7 +16,6 @@ def main():
         three = {"iterations": {"skip": 2, "count": 3}}
         rollouts("worker", url, way="worker", **three)
         rollouts("native", url, way="native", **three)
-        rollouts("refused", url, activities=["MEM"])
         dies(url, process)
 
 

@@ -84,24 +84,6 @@ async def somebody_else(engine):
     told(session="busy", run=prof.run_dir, tokens=got)
 
 
-async def core_dies(engine):
-    """Kill the engine's core in a window, and with it the worker."""
-    import psutil
-
-    done = []
-    with rlprof.open(config(), role="driver") as prof:
-        prof.attach(engine, role="rollout")
-        for step in prof.steps([1, 2]):
-            async with prof.phase("rollout"):
-                if step == 1:
-                    await batch(engine, "dying", [4])
-                    for child in psutil.Process().children():
-                        if "EngineCore" in " ".join([*child.cmdline(), child.name()]):
-                            child.kill()
-            done.append(step)
-    told(session="core dies", run=prof.run_dir, done=done)
-
-
 async def main():
     import vllm
 
@@ -121,7 +103,6 @@ async def main():
         await paused(engine)
         await somebody_else(engine)
         told(tokens=await batch(engine, "last", [5]))
-        await core_dies(engine)
     finally:
         engine.shutdown()
 
