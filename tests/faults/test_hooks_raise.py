@@ -40,8 +40,7 @@ def test_a_hook_that_raises_costs_its_own_capture(lab, hook, tool, strict):
     error = f"{hook}: RuntimeError: {hook} went wrong"
     notes = [f"2/update {tool}: {error}" + "; raw data are kept in SCRATCH" * (hook == "export")]
     if hook == "configure":
-        why = error.replace("configure", "start: not started", 1)
-        notes = [f"{step}/update {tool}: {why}" for step in (1, 2, 3)]
+        notes = [f"{step}/update {tool}: start: not started: {error}" for step in (1, 2, 3)]
     problems = [f"actor 0/1: {tool}: {error}"] * (hook == "configure")
     told.assert_tells(rows(tools, tool, OUTCOMES[hook]), notes=notes, problems=problems)
     assert len(told.log) == 1

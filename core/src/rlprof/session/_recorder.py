@@ -132,7 +132,7 @@ class Recorder:
             given |= self._link.given(use)
 
         def refuse(reason: str) -> None:
-            instance.refused = reason
+            instance.refused = f"configure: {reason}"
             self._failed("configure", reason)
 
         here = self._link is None and instance.ready.runs_on != "process"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlprof_run import CaptureResult
 
 _HOOKS = "start", "stop", "export"
-_REFUSED = re.compile(r"(?:start: not started: )?CaptureError: ")
+_REFUSED = re.compile(r"(?:start: not started: (?:configure: )?)?CaptureError: ")
 _LATE = re.compile(r"was not answered within \w+_timeout_s")
 
 
