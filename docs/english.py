@@ -1,10 +1,11 @@
-"""Find sentences that a reader has to read twice, in every page: `python docs/english.py`.
+"""Find sentences that a reader has to read twice: `python docs/english.py`.
 
-CONTRIBUTING.md has the rules and pairs. This finds what can be found: length, and our own habits.
+CONTRIBUTING.md has the rules and pairs. This finds our habits; in pages, long sentences, too.
 """  # noqa: INP001 -- a script, run by `make lint`
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("*.md", "docs/*.md", "core/*.md", "plugins/*/*.md", "examples/*/*.md", ".github/*.md")
+CODE = ("core/**/*.py", "plugins/**/*.py", "bench/*.py", "examples/**/*.py", "tests/**/*.py")
 LONGEST = 28
 """Words of a sentence; 20 is the rule, and a list of names may need more."""
 HABITS = {
@@ -59,17 +61,31 @@ def faults(text: str) -> Iterator[str]:
         longest = max((len(part.split()) for part in re.split(r"[:;] ", piece)), default=0)
         if longest > LONGEST:
             yield f"{longest} words, at most {LONGEST}: {piece[:70]}..."
-        for habit, instead in HABITS.items():
-            found = re.search(habit, piece)
-            if found:
-                yield f"{found[0][:40]!r} ({instead}): {piece[:70]}"
+        yield from habits(piece)
+
+
+def habits(piece: str) -> Iterator[str]:
+    """Say which of our habits a sentence has."""
+    for habit, instead in HABITS.items():
+        found = re.search(habit, piece)
+        if found:
+            yield f"{found[0][:40]!r} ({instead}): {piece[:70]}"
+
+
+def in_code(text: str) -> Iterator[str]:
+    """Say what is wrong with the docstrings of a module, those of its attributes too."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield from (fault for piece in pieces(docstring) for fault in habits(piece))
 
 
 def main() -> int:
     """Print each fault with its page; return 1 if there is any."""
     found = 0
-    for path in (path for pattern in PAGES for path in sorted(ROOT.glob(pattern))):
-        for fault in faults(path.read_text()):
+    for path in (path for pattern in PAGES + CODE for path in sorted(ROOT.glob(pattern))):
+        text = path.read_text()
+        for fault in in_code(text) if path.suffix == ".py" else faults(text):
             found += 1
             print(f"{path.relative_to(ROOT)}: {fault}")
     print(f"english: {found} faults" if found else "english: no fault found")
