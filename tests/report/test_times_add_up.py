@@ -97,7 +97,7 @@ def adds_up(step, tables):
         assert sum(stages) == pytest.approx(max(spent.values()), abs=US)
     for replica in () if step.rollout is None else step.rollout.replicas:
         shares = (
-            replica.running, replica.start, replica.queued, replica.tools, replica.tail,
+            replica.running, replica.start, replica.queued or 0.0, replica.tools, replica.tail,
             replica.finished, replica.outside,
         )  # fmt: skip
         assert min(shares) >= 0

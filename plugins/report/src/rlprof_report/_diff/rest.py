@@ -81,7 +81,7 @@ def _shares(part: Part) -> Iterator[tuple[str, str]]:
     replicas = [replica for one in rollouts for replica in one.replicas]
     slots = sum(replica.slots for replica in replicas)
     for name in _SLOTS if slots else ():
-        empty = sum(getattr(replica, name) * replica.slots for replica in replicas) / slots
+        empty = sum((getattr(replica, name) or 0.0) * replica.slots for replica in replicas) / slots
         if empty >= _SHARE:
             yield f"slots empty: {name}", f"{100 * empty:.0f} %"
     tails = [one.tail_s["0.95"] for one in rollouts if "0.95" in one.tail_s]

@@ -93,7 +93,7 @@ def _replica(
         end90_s=(_bulk(requests) - start) / 1e9,
         running=share(running),
         start=share(idle * before),
-        queued=share(idle * queued),
+        queued=share(idle * queued) if requests["queued"].any() else None,
         tools=share(tooled * rest),
         tail=share(left * (rest & (trajectories > 0))),
         finished=share(idle * finished) if whole else 1.0,

@@ -129,7 +129,7 @@ def _slots(step: Step, one: Rollout) -> str:
     body = table(heads, rows, words=(0, 1))
     if not body:
         return ""
-    used = [key for key in WHY if any(getattr(replica, key) > 0 for replica in one.replicas)]
+    used = [key for key in WHY if any(getattr(replica, key) for replica in one.replicas)]
     return figure(
         f"<h3>Slots of the replicas</h3>{body}" + legend(WHY[key] for key in used),
         caption(
@@ -140,7 +140,7 @@ def _slots(step: Step, one: Rollout) -> str:
 
 
 def _bar(replica: Replica) -> str:
-    shares = [(WHY[key][1], getattr(replica, key), key) for key in WHY]
+    shares = [(WHY[key][1], getattr(replica, key) or 0.0, key) for key in WHY]
     return strip(
         [(color, share, f"{WHY[key][0]}: {percent(share)}") for color, share, key in shares],
         label=", ".join(f"{key} {percent(share)}" for _, share, key in shares if share > 0),

@@ -24,7 +24,8 @@ class Replica:
     running: float
     start: float
     """Empty before its first request; this and those below are shares of slots x time."""
-    queued: float
+    queued: float | None
+    """None: no request noted how long it waited, so those that wait count as running."""
     tools: float
     tail: float
     finished: float
