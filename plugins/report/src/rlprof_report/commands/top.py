@@ -29,8 +29,8 @@ def add(subparsers: Any) -> None:
         description="Show once a second what a run is doing: the running step and its phases, "
         "trajectories, recordings, memory, devices and engines, then the last steps "
         "with the rank that the others waited for. It reads only new lines of the run, and ends "
-        "when the run does, with the verdict of `rlprof why`; press Ctrl-C to end it earlier. If "
-        "the output is not a terminal, it shows one screen.",
+        "when the run does, with the verdict of `rlprof why` without traces. Press Ctrl-C to end "
+        "it earlier. If the output is not a terminal, it shows one screen.",
     )
     add_run(parser)
     parser.add_argument("--once", action="store_true", help="show one screen and end")
