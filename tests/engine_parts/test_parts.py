@@ -12,14 +12,7 @@ from urllib.error import HTTPError, URLError
 import pytest
 
 from rlprof import CaptureError, Workers
-from rlprof_engine.answers import (
-    answers_in,
-    beyond_native,
-    choose,
-    fewer,
-    other_number,
-    parameters_of,
-)
+from rlprof_engine.answers import answers_in, beyond_native, choose, fewer, other_number
 from rlprof_engine.counters import Polled, samples
 from rlprof_engine.http import Http
 from rlprof_engine.iterations import Iterations
@@ -214,11 +207,6 @@ def test_a_process_that_recorded_fewer_steps_than_asked_is_named(count, steps, i
     told = fewer(options, [("worker 0", steps)])
 
     assert [one.startswith(f"worker 0: {steps} of the {count}") for one in told] == [True] * is_told
-
-
-def test_the_parameters_of_a_function_are_those_with_a_name():
-    """`parameters_of` returns named parameters, without `*rest` and `**more`."""
-    assert parameters_of(lambda one, *rest, two=2, **more: (one, rest, two, more)) == ("one", "two")
 
 
 def things(**said):

@@ -25,18 +25,6 @@ def test_each_window_is_of_its_own_step(driven, way, tool):
         assert len(engine_steps(trace(run, found[0]))) in (tokens, tokens + 1)
 
 
-def test_iterations_are_counted_for_one_window(driven):
-    """`skip: 1, count: 2` records two engine steps, or is unsupported."""
-    run = driven.run("native two")
-
-    found = traces_of(run, "vllm", "1/rollout")
-
-    if not driven.has_sessions:  # a server does not say how it was launched
-        assert "does not say what it was launched with" in run.captures[0].unsupported["iterations"]
-        return
-    assert [len(engine_steps(trace(run, artifact))) for _, artifact in found] == [2]
-
-
 def test_a_server_reports_its_requests_and_its_load(driven):
     """A window inside the worker has its request, one of vLLM's profiler has none."""
     inside, native = (

@@ -65,8 +65,6 @@ def main():
         generate(url, 4)
         windows(url, "native", config(vllm={"way": "native"}), [5, 8, 3])
         windows(url, "worker", config(), [5, 8])
-        three = {"way": "native", "iterations": {"skip": 1, "count": 2}}
-        windows(url, "native two", config(vllm=three), [7])
         dies(url, server)
     finally:
         if server.poll() is None:
