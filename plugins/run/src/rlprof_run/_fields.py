@@ -1,4 +1,4 @@
-"""The values in a line of a manifest: its target, its window, its seconds."""
+"""The values in a line of a manifest: its target, its window, its times and seconds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from rlprof.types import Target, Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_MOST_S = 1e9
+"""Seconds that no hook takes: 31 years."""
 
 
 def target_of(line: Mapping[str, Any]) -> Target | None:
@@ -42,5 +45,17 @@ def window_of(line: Mapping[str, Any]) -> Window:
 
 def seconds_of(line: Mapping[str, Any]) -> float | None:
     """Read how long the hook took, if the line says so."""
-    seconds = line.get("seconds")
-    return None if seconds is None else float(seconds)
+    if line.get("seconds") is None:
+        return None
+    seconds = float(line["seconds"])
+    if not 0 <= seconds < _MOST_S:
+        raise ValueError(seconds)
+    return seconds
+
+
+def time_of(line: Mapping[str, Any], key: str = "mono", below: int = 1 << 60) -> int:
+    """Read a time, in ns; sums of a few with the default bound stay within 64 bits."""
+    time_ns = int(line[key])
+    if abs(time_ns) >= below:
+        raise ValueError(time_ns)
+    return time_ns

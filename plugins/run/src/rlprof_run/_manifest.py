@@ -16,7 +16,7 @@ from rlprof.rundir import Here, is_alive, known
 from rlprof.types import Artifact, Clock, Target, Window
 from rlprof_run._capture import TRIED, CaptureBuilder
 from rlprof_run._clock import unbroken
-from rlprof_run._fields import seconds_of, target_of, window_of
+from rlprof_run._fields import seconds_of, target_of, time_of, window_of
 from rlprof_run._offsets import Offset
 from rlprof_run._on_nodes import Collected
 from rlprof_run._place import Place
@@ -145,13 +145,14 @@ class ManifestReader:
         self.target, self.here, self.versions = target, here, versions
 
     def _on_clock(self, line: dict[str, Any]) -> None:
-        times = line["realtime_ns"], line["monotonic_ns"], line["bound_ns"]
-        self.clocks.append(Clock(*map(int, times)))
+        realtime_ns = time_of(line, "realtime_ns", 1 << 62)
+        others = time_of(line, "monotonic_ns"), time_of(line, "bound_ns")
+        self.clocks.append(Clock(realtime_ns, *others))
 
     def _on_opened(self, line: dict[str, Any]) -> None:
         ready = self._ready.pop((target_of(line), str(line["tool"])), (None, None))
         draft = CaptureBuilder(
-            window_of(line), target_of(line), str(line["tool"]), int(line["mono"]),
+            window_of(line), target_of(line), str(line["tool"]), time_of(line),
             str(line.get("scratch", "")), dict(line.get("asked") or {}),
             request=str(line.get("request") or ""), configuring_ns=ready[0], configured_ns=ready[1],
         )  # fmt: skip
@@ -162,14 +163,14 @@ class ManifestReader:
 
     def _on_configuring(self, line: dict[str, Any]) -> None:
         key = target_of(line), str(line["tool"])
-        self._configuring[key], self._ready[key] = "", (int(line["mono"]), None)
+        self._configuring[key], self._ready[key] = "", (time_of(line), None)
 
     def _on_configured(self, line: dict[str, Any]) -> None:
         key, error = (target_of(line), str(line["tool"])), str(line.get("error") or "")
+        self._ready[key] = self._ready.get(key, (None, None))[0], time_of(line)
         self._configuring.pop(key, None)
         if error:
             self._configuring[key] = error
-        self._ready[key] = self._ready.get(key, (None, None))[0], int(line["mono"])
 
     def _on_attached(self, line: dict[str, Any]) -> None:
         target = target_of(line)
@@ -186,15 +187,14 @@ class ManifestReader:
 
     def _on_started(self, line: dict[str, Any]) -> None:
         draft = self._capture(line)
+        start_s, started_ns = seconds_of(line), time_of(line)
         draft.applied = dict(line.get("applied") or {})
         draft.unsupported = dict(line.get("unsupported") or {})
-        draft.start_s = seconds_of(line)
-        draft.started_ns = int(line["mono"])
+        draft.start_s, draft.started_ns = start_s, started_ns
 
     def _on_closed(self, line: dict[str, Any]) -> None:
         draft = self._capture(line)
-        draft.closed_ns = int(line["mono"])
-        draft.stop_s = seconds_of(line)
+        draft.stop_s, draft.closed_ns = seconds_of(line), time_of(line)
         if line.get("reason", "end") != "end":
             draft.notes.append(f"closed early: {line['reason']}")
         if line.get("late"):
@@ -215,22 +215,19 @@ class ManifestReader:
         events = None if artifact.events is None else int(artifact.events)
         text_size = None if artifact.text_size is None else int(artifact.text_size)
         artifact = attrs.evolve(
-            artifact,
-            path=str(artifact.path),
-            size=int(artifact.size),
-            events=events,
-            text_size=text_size,
-        )
+            artifact, path=str(artifact.path), command=str(artifact.command or ""),
+            size=int(artifact.size), events=events, text_size=text_size,
+        )  # fmt: skip
         draft.artifacts[artifact.path] = artifact
         if artifact.note:
             draft.notes.append(str(artifact.note))
 
     def _on_exported(self, line: dict[str, Any]) -> None:
         draft = self._capture(line)
-        draft.exported = True
-        draft.export_s = seconds_of(line)
+        export_s = seconds_of(line)
         if "of" not in line:  # a salvager's clock is another
-            draft.exported_ns = int(line["mono"])
+            draft.exported_ns = time_of(line)
+        draft.exported, draft.export_s = True, export_s
         if draft.salvaged and not (draft.artifacts or draft.failed):
             draft.salvage_failed("the tool left nothing")
 
@@ -258,12 +255,12 @@ class ManifestReader:
         self.offsets.append(Offset.of_line(line))
 
     def _on_late(self, line: dict[str, Any]) -> None:
-        hook, tool, late_s = str(line["hook"]), str(line["tool"]), float(line["seconds"])
+        hook, tool, late_s = str(line["hook"]), str(line["tool"]), seconds_of(line)
         target = target_of(line)
-        if target is not None:
+        if target is not None and late_s is not None:
             what = {"start": "began", "stop": "ended"}.get(hook, f"{hook} came")
             note = f"{what} {late_s:.1f} s after it was asked to: it was busy"
-            mono = int(line["mono"])
+            mono = time_of(line)
             late = {f"late_{hook}_s": late_s} if hook in ("start", "stop") else {}
             self.missed.append(
                 Missed(target, window_of(line), tool, note, mono, is_fault=False, late=late)
@@ -272,7 +269,7 @@ class ManifestReader:
     def _on_missed(self, line: dict[str, Any]) -> None:
         target, window, note = target_of(line), window_of(line), f"{line['hook']}: {line['error']}"
         if target is not None:
-            request, mono = str(line.get("request") or ""), int(line["mono"])
+            request, mono = str(line.get("request") or ""), time_of(line)
             self.missed.append(Missed(target, window, str(line["tool"]), note, mono, request))
 
     def _on_elsewhere(self, line: dict[str, Any]) -> None:

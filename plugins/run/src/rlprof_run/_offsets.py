@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof.types import Clock
+from rlprof_run._fields import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,8 +33,8 @@ class Offset:
         return cls(
             str(line["boot_id"]),
             str(line.get("process") or ""),
-            int(line["offset_ns"]),
-            int(line["bound_ns"]),
+            time_of(line, "offset_ns"),
+            time_of(line, "bound_ns"),
         )
 
 
