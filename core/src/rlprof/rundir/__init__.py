@@ -23,6 +23,7 @@ from rlprof.rundir._lines import (
     as_json,
     as_line,
     known,
+    number_of,
     span_line,
     span_record,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "is_alive",
     "join",
     "known",
+    "number_of",
     "oddity",
     "open_regular",
     "own_folder",

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import errno
 import json
+import operator
 import os
+from contextlib import suppress
 from functools import cache
 from json.encoder import encode_basestring_ascii
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -23,6 +26,8 @@ SALVAGED = "+"
 """The prefix of manifest files about other processes; no role's name begins so."""
 _DEEPEST = 50
 """Values nested deeper than this become text if JSON cannot hold them."""
+_LONGEST = 64 << 10
+"""Characters of an attribute; longer ones are cut, for readers skip lines of many megabytes."""
 
 _HALF = "\\ud"
 """Perhaps half of a surrogate pair, which is no character."""
@@ -46,7 +51,7 @@ def as_line(record: Mapping[str, Any]) -> bytes:
 def as_json(value: Any, **layout: Any) -> str:
     """Write any *value* as strict JSON in ASCII; *layout* as for `json.dumps`."""
     try:
-        text = json.dumps(value, default=_text, allow_nan=False, **layout)
+        text = json.dumps(value, default=_number_or_text, allow_nan=False, **layout)
     except (ValueError, TypeError, RecursionError):
         text = ""
     if text and _HALF not in text:
@@ -67,12 +72,44 @@ def _plain(value: Any, above: tuple[int, ...] = ()) -> Any:
         if isinstance(value, dict):
             return {_text(key): _plain(item, above) for key, item in list(value.items())}
         return [_plain(item, above) for item in value]
-    return _text(value)
+    number = None if isinstance(value, (int, float)) else number_of(value)
+    return _text(value) if number is None else _plain(number, above)
+
+
+def number_of(value: Any) -> int | float | None:
+    """Return the number that *value* is for numpy, torch or another library; None: it is none.
+
+    None for one on a device, too: reading it waits for the device.
+    """
+    with suppress(Exception):  # another library's code
+        dimensions = getattr(value, "ndim", None)
+        if dimensions or _is_on_device(value):
+            return None
+        with suppress(TypeError):
+            return operator.index(value)
+        if isinstance(value, Real):
+            return float(value)
+        number = value.item() if dimensions == 0 else None
+        return number if isinstance(number, float) else None
+    return None
+
+
+def _is_on_device(value: Any) -> bool:
+    """Whether *value* is a tensor in the memory of a device."""
+    place = getattr(value, "device", None) if hasattr(value, "item") else None
+    return place is not None and "cpu" not in str(place).lower()
+
+
+def _number_or_text(value: Any) -> Any:
+    number = number_of(value)
+    return _text(value) if number is None else number
 
 
 def _text(value: Any) -> str:
     """Return *value* as valid text, even if its own `str` fails."""
     try:
+        if _is_on_device(value):
+            return f"<{type(value).__name__}>"
         return str(value).encode("utf-8", "backslashreplace").decode()
     except Exception:
         return f"<{type(value).__name__}>"
@@ -118,7 +155,10 @@ def _object(attributes: Mapping[str, Any]) -> str:
 
 
 def span_line(raw: RawSpan) -> bytes:
-    """Encode *raw* as a line, as `as_line(span_record(raw))` does, in less than half the time."""
+    """Encode *raw* as a line, as `as_line(span_record(raw))` does, in less than half the time.
+
+    But cut attributes that are too long.
+    """
     kind, name, start, end, step, thread, own_id, parent, occurrence, attributes = raw
     rest = f',"parent":{parent}' if parent is not None else ""
     if occurrence:
@@ -132,7 +172,20 @@ def span_line(raw: RawSpan) -> bytes:
         )
     except (ValueError, TypeError, RecursionError):
         line = _HALF
-    return as_line(span_record(raw)) if _HALF in line else line.encode("ascii")
+    if _HALF not in line and len(line) <= _LONGEST:
+        return line.encode("ascii")
+    record = span_record(raw)
+    encoded = as_line(record)
+    if len(encoded) <= _LONGEST or not attributes:
+        return encoded
+    noted = record["attributes"].items()
+    return as_line(record | {"attributes": {key: _cut(value) for key, value in noted}})
+
+
+def _cut(value: Any) -> Any:
+    """Return *value*, or the beginning of its text if that is too long."""
+    text = value if isinstance(value, str) else as_json(value)
+    return value if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class Journal:
