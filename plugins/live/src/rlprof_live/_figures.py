@@ -12,7 +12,7 @@ from array import array
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rlprof.rundir import as_json
+from rlprof.rundir import as_json, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -239,10 +239,17 @@ def _percentile(values: Sequence[float], share: float) -> float:
 
 
 def _count(value: Any) -> int:
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    return min(int(value), 1 << 40) if is_number and value > 0 else 0
+    number = _number(value)
+    return min(int(number), 1 << 40) if 0 < number < 1 << 63 else 0
 
 
 def _ns(value: Any) -> int:
-    is_number = type(value) in (int, float) and 0 <= value < 1e9
-    return int(value * 1e9) if is_number else 0
+    number = _number(value)
+    return int(number * 1e9) if 0 <= number < 1e9 else 0
+
+
+def _number(value: Any) -> int | float:
+    """Return *value* as its line has it; 0 for what is no number."""
+    if value is not None and type(value) not in (int, float):
+        value = number_of(value)
+    return value if type(value) in (int, float) else 0

@@ -92,8 +92,8 @@ def rows_of(lines: Iterable[Line], process: int, words: Words) -> tuple[np.ndarr
 
 
 def _count(value: Any) -> int:
-    is_number = type(value) in (int, float) and math.isfinite(value)
-    return min(int(value), 1 << 40) if is_number and value > 0 else 0
+    is_number = type(value) in (int, float) and 0 < value < 1 << 63
+    return min(int(value), 1 << 40) if is_number else 0
 
 
 def _seconds(value: Any, unknown: float = math.nan) -> float:
