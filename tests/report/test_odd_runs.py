@@ -5,11 +5,13 @@ import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 
 import rlprof
 from rlprof_report import analyse
 from tests.cases import cases
+from tests.core.steps import through
 from tests.report.device.made import text_of
 from tests.report.folder import EPOCH_NS, Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -43,13 +45,18 @@ def test_steps_that_recording_touches_are_left_out(stop_s, cost_s, in_all_s, tmp
 
 
 def test_a_start_on_any_rank_touches_the_step(tmp_path):
-    """A recording that starts on one rank touches the step for all ranks."""
+    """A recording that starts on one rank touches the step for all; impossible times do not."""
     folder = Folder({"tool": "torch", "roles": {"actor": {}}})
     ten_steps(folder, role="actor", rank=0)
     other = ten_steps(folder, role="actor", rank=1)
-    folder.capture(other, 6, "update_actor", (5.95, 6.3, 6.9), stop_s=0.1)
+    key = folder.capture(other, 6, "update_actor", (5.95, 6.3, 6.9), stop_s=0.1)
+    line = {**key, "mono": 1, "realtime_ns": 10**30, "monotonic_ns": 1, "bound_ns": 1}
+    path = folder.write(tmp_path / "run", until=12)
+    odd = [("started", {"mono": 2**63}), ("closed", {"seconds": float("inf")})]
+    for event, more in (*odd, ("exported", {"seconds": float("nan")}), ("clock", {})):
+        add(path, "actor-1", event, **line | more)
 
-    steps = analyse(rlprof.read(folder.write(tmp_path / "run", until=12))).steps
+    steps = analyse(rlprof.read(path)).steps
 
     found = [one.state for one in steps if one.step in (4, 5, 6, 7)]
     assert found == ["clean", "touched", "recorded", "clean"]
@@ -280,11 +287,12 @@ def test_findings_use_the_steps_before_a_file_is_cut(tmp_path):
     assert analysis.clean.left_out == {"warm-up": (1,), "unfinished": (7, 8, 9, 10)}
 
 
-def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
-    """Steps that a killed rank did not end are unfinished for all ranks."""
+@pytest.mark.parametrize("killed", [True, False])
+def test_steps_that_a_killed_rank_did_not_end_are_not_clean(killed, tmp_path):
+    """Steps that a killed rank did not end are unfinished; a rank may end before others do."""
     path = make_torchrun(tmp_path / "run", ranks=2, steps=6)
     stem = "trainer-1-node-101"
-    for folder, until in (("spans", '"name":"step 4"'), ("manifest", '"event":"ended"')):
+    for folder, until in (("spans", '"step 4"'), ("manifest", '"ended"'))[: 1 + killed]:
         file = path / folder / f"{stem}.jsonl"
         kept, end, _ = file.read_text().partition(until)
         file.write_text(kept.rpartition("\n")[0] + "\n")
@@ -293,8 +301,25 @@ def test_steps_that_a_killed_rank_did_not_end_are_not_clean(tmp_path):
 
     analysis = analyse(rlprof.read(path))
 
-    assert (analysis.state, analysis.clean.left_out["unfinished"]) == ("ended", (4, 5, 6))
+    left_out = analysis.clean.left_out.get("unfinished", ())
+    assert (analysis.state, left_out) == ("ended", (4, 5, 6) if killed else ())
+    assert ("trainer 1 ended at step 3, others at step 6." in analysis.notes) is not killed
     assert analysis.verdict.startswith("A step takes ")
+
+
+AWAY = type("Away", (), {"device": "cuda:0", "item": 0, "__index__": lambda _: 7})()
+
+
+@cases("tokens, counted", (np.array(7.0), 7), (AWAY, 0), (10**400, 0), ("x" * 20_000_000, 0),
+       ids=["numpy", "on a device", "huge", "long"])  # fmt: skip
+def test_tokens_may_be_of_any_type(tokens, counted, config):
+    """Tokens of numpy and torch count unless a device holds them; a huge value hides no span."""
+    with rlprof.open(config(tool="none", steps="none")) as prof:
+        for _ in prof.steps([1]):
+            through(prof.trajectory(0, {"tokens": tokens}))
+
+    own, live = analyse(rlprof.read(prof.run_dir)).steps[0].rollout, prof.figures()
+    assert (own.trajectories, own.tokens, live.get("rlprof/tokens", 0)) == (1, counted, counted)
 
 
 def add(path, process, event, **fields):

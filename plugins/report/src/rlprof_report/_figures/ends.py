@@ -35,23 +35,28 @@ class End:
 
 
 def ends_of(run: Run, recorded: Recorded, timeline: Timeline | None) -> Iterator[End]:
-    """Yield the files that are cut, empty or gone, then the spans that dead processes lack."""
+    """Yield the files that are cut, empty or gone, then those that end before others do."""
     lost = lost_spans(run.path, run.processes, run.attached)
     for file, why in lost.items():
         yield _lost(file, why, recorded, timeline)
     if run.is_running or timeline is None:
         return
     early = dict(_early(recorded, timeline))
+    unwritten = (one for one in run.problems if one.endswith("spans could not be written"))
+    dropped = {one.partition(": ")[0] for one in unwritten}
     for place, process in enumerate(recorded.processes):
         file, has_died = f"spans/{process.name}.jsonl", process.state == "died"
         at = _since_death(place, recorded, timeline) if has_died else None
         if place in early and file not in lost:
             step, end = early[place]
+            is_whole = process.state == "ended" and file not in dropped
             later = np.flatnonzero(timeline.numbers > step)
-            at = int(later[0]) if at is None and len(later) else at
+            at = int(later[0]) if at is None and len(later) and not is_whole else at
             why = "ends early, its process died" if has_died else "is cut"
-            sentence = f"{file} {why}: it ends at step {step}, others at step {end}."
-            yield End(sentence, at, is_loss=not has_died)
+            target = process.target
+            what = f"{target.role} {target.rank} ended" if is_whole else f"{file} {why}: it ends"
+            sentence = f"{what} at step {step}, others at step {end}."
+            yield End(sentence, at, is_loss=not has_died and not is_whole)
         elif at is not None:
             yield End("", at, is_loss=False)
 
