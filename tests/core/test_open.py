@@ -52,7 +52,8 @@ def test_a_session_prints_its_run_folder_and_what_it_recorded(config, monkeypatc
     assert capsys.readouterr() == ("", f"rlprof: 1 window opened, 1 with failures; {look}\n")
     with rlprof.open("always", role="actor") as prof:
         shown = prof.run_dir.relative_to(Path.cwd())
-    assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n"
+    end = f"rlprof: see why steps are slow with: rlprof why {shown}\n"
+    assert capsys.readouterr().err == f"rlprof: records spans into {shown}\n{end}"
 
 
 def test_the_only_role_need_not_be_named(config):

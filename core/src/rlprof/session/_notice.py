@@ -23,22 +23,23 @@ def announced(
 
     It takes how many windows this process has opened, and in how many something failed.
 
-    It prints nothing in quiet mode. Without tools there are no windows to count at the end.
+    It prints nothing in quiet mode.
     """
     is_quiet = config.quiet or os.environ.get("RLPROF_QUIET", "0") not in ("", "0")
     if is_quiet:
         return None
     records = any(config.records(role) for role in config.roles)
     _print(f"records{'' if records else ' spans'} into {_shown(run)}")
-    if not records:
-        return None
 
     def closed(windows: int, failed: int) -> None:
+        verb = "fetch" if run.url else "ls"
+        if not records and not run.url:
+            _print(f"see why steps are slow with: rlprof why {_shown(run)}")
+            return
         count = "1 window" if windows == 1 else f"{windows} windows"
         who = f" by {target}" if target.world_size > 1 else ""
         who += f", {failed} with failures" if failed else ""
         what = "opened" if failed else "recorded"
-        verb = "fetch" if run.url else "ls"
         _print(f"{count} {what}{who}; look at the run with: rlprof {verb} {_shown(run)}")
 
     return closed
