@@ -7,6 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rlprof.types import DRIVER
+from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings.facts import bound_of
 from rlprof_report._plain import argument, secs
 from rlprof_report.values import Finding
@@ -27,7 +28,10 @@ _LEAST_S = 1e-3
 
 def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int | None) -> Finding:
     """Return *weighed* as a finding; *at*: the step that several ranks would record."""
-    measure, count = weighed.measure, len(weighed.steps)
+    measure, count, role = weighed.measure, len(weighed.steps), weighed.measure.role
+    if measure.cause == "slow step" and ROLLOUT.search(measure.phase):  # its engines do the work
+        engines = (one.role for one in run.attached if one.target.replica is not None)
+        role = next(engines, role)
     title, whole_s = measure.sentence, weighed.seconds / weighed.share
     if weighed.changes and measure.who:
         title = title.removesuffix(".") + "; other steps have another one."
@@ -50,7 +54,7 @@ def finding_of(weighed: Weighed, run: Run, *, clean: int, at: int | None) -> Fin
         where=measure.where,
         command=command_of(
             run,
-            measure.role,
+            role,
             None if weighed.changes else measure.rank,
             measure.phase,
             at=at,
