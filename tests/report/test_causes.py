@@ -474,7 +474,7 @@ def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
     tail = rollouts(tmp_path / "tail", trajectories=24, counters=full)
     few = rollouts(tmp_path / "few", trajectories=0, counters={"requests_waiting": 2})
 
-    said = "24 requests wait in the engines on average while 8.0 run."
+    said = "24 requests wait in the engines while 8.0 run (mean of 6 samples)."
     assert f"{said} Let each engine run more requests at once" in alone.verdict
     assert tail.findings[0].cause == "tail"
     assert f"{said} Their KV cache is 97% full: give it more memory" in " ".join(tail.notes)

@@ -38,7 +38,8 @@ def queues_of(analysis: Analysis, run: Run) -> str:
                 waiting, running = values["requests_waiting"], values["requests_running"]
                 used = values.get("kv_cache_use", 0.0)
                 found[str(sample.target)].append((waiting, running, used))
-    means = [np.mean(own, axis=0) for own in found.values() if len(own) >= _ENOUGH]
+    enough = [own for own in found.values() if len(own) >= _ENOUGH]
+    means, count = [np.mean(own, axis=0) for own in enough], sum(map(len, enough))
     if not means:
         return ""
     waiting, running = np.sum(means, axis=0)[:2].tolist()
@@ -48,8 +49,8 @@ def queues_of(analysis: Analysis, run: Run) -> str:
     todo = "let each engine run more requests at once" if used < _FULL else "give it more memory"
     cache = f"Their KV cache is {used:.0%} full: {todo}" if used >= 0.01 else todo.capitalize()
     return (
-        f"During rollouts, {_count(waiting)} requests wait in the engines on average while "
-        f"{_count(running)} run. {cache}, or add replicas."
+        f"During rollouts, {_count(waiting)} requests wait in the engines while {_count(running)} "
+        f"run (mean of {count} samples). {cache}, or add replicas."
     )
 
 
