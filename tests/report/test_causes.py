@@ -11,8 +11,10 @@ import pytest
 import rlprof
 from rlprof_cli import capture, main
 from rlprof_report import analyse
+from rlprof_report._findings.queues import queues_of
 from rlprof_report._findings.verdict import of_run
 from rlprof_report._terminal import HEIGHT, text_of, wrapped
+from rlprof_report.device.values import Device, RequestTimes
 from tests.cases import cases
 from tests.report.folder import Folder
 from tests.report.made_runs import make_fleet, make_torchrun
@@ -479,6 +481,10 @@ def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
     assert tail.findings[0].cause == "tail"
     assert f"{said} Their KV cache is 97% full: give it more memory" in " ".join(tail.notes)
     assert "wait in the engines" not in " ".join([few.verdict, *few.notes])
+    seen = RequestTimes("rollout replica 0", 32, 32, 0.5, 1.4, 0.6, 1.5, 0)
+    recorded = attrs.evolve(few, device=Device((), (), (), (seen,)))
+    waits = "In its windows, half of the requests of rollout replica 0 wait 0.50 s or longer"
+    assert queues_of(recorded, rlprof.read(tmp_path / "few")).startswith(waits)
 
 
 @cases(

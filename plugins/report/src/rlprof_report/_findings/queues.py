@@ -1,4 +1,4 @@
-"""Requests that wait in the engines: from counters, where requests do not note it themselves."""
+"""Requests that wait in the engines: from counters or windows, if spans of requests lack it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlprof_report._figures.trajectories import ROLLOUT
+from rlprof_report._plain import secs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _MANY = 0.5
 """So many requests in the queue for each one that runs are worth a sentence."""
+_LONG = 0.1
+"""The least share of a step that the median request waits in a window for the same."""
 _ENOUGH = 5
 """The least number of samples: there is one a second."""
 _FULL = 0.9
@@ -41,16 +44,29 @@ def queues_of(analysis: Analysis, run: Run) -> str:
     enough = [own for own in found.values() if len(own) >= _ENOUGH]
     means, count = [np.mean(own, axis=0) for own in enough], sum(map(len, enough))
     if not means:
-        return ""
+        return _in_windows(analysis)
     waiting, running = np.sum(means, axis=0)[:2].tolist()
     if waiting < max(1.0, _MANY * running):
-        return ""
+        return _in_windows(analysis)
     used = float(np.mean(means, axis=0)[2])
     todo = "let each engine run more requests at once" if used < _FULL else "give it more memory"
     cache = f"Their KV cache is {used:.0%} full: {todo}" if used >= 0.01 else todo.capitalize()
     return (
         f"During rollouts, {_count(waiting)} requests wait in the engines while {_count(running)} "
         f"run (mean of {count} samples). {cache}, or add replicas."
+    )
+
+
+def _in_windows(analysis: Analysis) -> str:
+    """Say how long requests waited in the windows of an engine."""
+    found = [] if analysis.device is None else analysis.device.requests
+    worst = max(found, key=lambda one: one.queue_p50_s or 0.0, default=None)
+    least_s = _LONG * (analysis.clean.median_s or 0.0)
+    if worst is None or not worst.queue_p50_s or worst.queue_p50_s < least_s:
+        return ""
+    return (
+        f"In its windows, half of the requests of {worst.target} wait {secs(worst.queue_p50_s)} or "
+        "longer in the queue. Let each engine run more requests at once, or add replicas."
     )
 
 
