@@ -193,27 +193,6 @@ def test_other_threads_are_recorded_or_kept_out(config, all_threads):
     assert named(trace, "aten::add")
 
 
-def test_a_running_profiler_is_not_disturbed(config):
-    """During the user's own profiler a window is refused; later ones hold only their own work."""
-    with rlprof.open(config()) as prof:
-        prof.step(1)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as own:
-            with prof.phase("rollout"):
-                work()
-        for step in (2, 3):
-            prof.step(step)
-            with prof.phase("rollout"):
-                for _ in range(step):
-                    torch.mul(torch.ones(2), 3)
-
-    refused, *captures = rlprof.read(prof.run_dir).captures
-    assert refused.state == "failed"
-    assert "another torch profiler is active in this process" in refused.notes[0]
-    assert any(event.name == "aten::addmm" for event in own.events())
-    traces = [strict(prof.run_dir / capture.artifacts[0].path) for capture in captures]
-    assert [len(named(trace, "aten::mul")) for trace in traces] == [2, 3]
-
-
 @cases(
     "schedule, batches, parts",
     ({"active": 2, "skip_first": 1}, 6, ["_mb2-3"]),

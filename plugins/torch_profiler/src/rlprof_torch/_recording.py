@@ -121,6 +121,10 @@ class TorchRecording:
         if self._refers_to_tensors:
             self._guard = SwapGuard(self._torch, self._make_way)
 
+    def drives(self, profile: Any) -> bool:
+        """Whether *profile*, of `torch.autograd`, is the one of this window."""
+        return self._profile.profiler is profile
+
     def _make_way(self) -> None:
         """End early, because training swaps tensors, and cannot while the profiler knows them."""
         self.finish("closed early: training swapped tensors (contents: shapes, flops, stack)")
@@ -144,15 +148,15 @@ class TorchRecording:
                     self._profile.profiler.kineto_results = None
 
     def _finish(self) -> None:
+        self._close_ranges()
         if self._is_elsewhere:
             self._give_up()
-        self._close_ranges()
         self._mark()
         if not self._is_broken or self._torch.autograd.profiler._is_profiler_enabled:
             self._profile.stop()
         if not self._parts:
             note = f"the window ended in mini-batch {self._batch}, nothing was recorded by then"
-            self._write_notes(note)
+            self._write_notes("; ".join(filter(None, [self._why, note])))
 
     @property
     def _is_elsewhere(self) -> bool:
@@ -201,8 +205,13 @@ class TorchRecording:
 
     def minibatch(self) -> None:
         """Go on to the next mini-batch; the schedule may start or end a trace here."""
-        if self._schedule is None or self._is_over:
+        if self._schedule is None:
             return
+        with self._lock:
+            if not self._is_over:
+                self._step()
+
+    def _step(self) -> None:
         if self._is_elsewhere:
             raise CaptureError(
                 "was called on another thread than the recorded one; call prof.minibatch() there"

@@ -17,6 +17,7 @@ from rlprof import Artifact, CaptureError, Ready, hookimpl
 from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
 from rlprof_torch._options import TorchOptions, lighter_torch
+from rlprof_torch._others import OTHERS
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu, ignore_warnings
 
 if TYPE_CHECKING:
@@ -78,35 +79,41 @@ class Torch:
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         guard_forks()
         ignore_warnings()
-        busy = torch.autograd.profiler._is_profiler_enabled
+        OTHERS.watch(torch)
         runs_on = self._runs_on()
-        if runs_on == "process" and not busy:
-            # Kineto wants its first start on the thread that imported it.
-            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
-                pass
+        with OTHERS.lock:
+            if runs_on == "process" and not OTHERS.is_busy(torch):
+                # Kineto wants its first start on the thread that imported it.
+                with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+                    pass
         return Ready(runs_on)
 
     @hookimpl
     def start(self, folder: Path) -> TorchRecording:
-        """Start a new profiler; refuse if one is running, because both would lose their data."""
+        """Start a new profiler; refuse if there is one, because both would lose their data."""
         import torch
 
-        busy = torch.autograd.profiler._is_profiler_enabled
-        if self._recording is not None or busy or torch._C._autograd._profiler_enabled():
-            raise CaptureError(
-                "another torch profiler is active in this process and continues; this window does "
-                "not record (two at once lose both traces)"
-            )
-        self._recording = TorchRecording(torch, self.options, folder, self._lacks_all_threads())
-        self._recording.begin()
-        return self._recording
+        with OTHERS.lock:
+            if OTHERS.is_busy(torch):
+                raise CaptureError(
+                    "another torch profiler is active or prepared in this process and continues; "
+                    "this window does not record (two at once lose both traces)"
+                )
+            lacks = self._lacks_all_threads()
+            recording = TorchRecording(torch, self.options, folder, lacks)
+            self._recording = OTHERS.recording = recording
+            recording.begin()
+        return recording
 
     @hookimpl
     def stop(self) -> None:
         """Stop, and let Kineto write its raw trace: both hold the GIL, 12 us an event."""
         recording, self._recording = self._recording, None
         if recording is not None:
-            recording.finish()
+            try:
+                recording.finish()
+            finally:
+                OTHERS.recording = None
 
     @hookimpl
     def export(self, capture: Capture, folder: Path, out: Path) -> list[Artifact]:
