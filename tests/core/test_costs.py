@@ -11,7 +11,6 @@ from rlprof_cli import _calibration, main
 from rlprof_cli._calibration import Calibration
 from tests.cases import cases
 from tests.core.steps import through, train
-from tests.fakes import engines
 
 
 @pytest.fixture(name="use")
@@ -170,18 +169,3 @@ def test_plan_like_estimates_phases_the_run_did_not_record(plan, earlier):
     assert "update" in bound
     assert "inner" not in said
     assert "recorded none of these" in " ".join(bound.split())
-
-
-@pytest.mark.slow
-def test_plan_like_explains_what_has_no_estimate(plan, earlier):
-    """`plan --like` explains in one line other options, a role without windows, and an engine."""
-    rlprof.register("engine", "motor", engines.Motor)
-
-    options, _ = plan("--like", earlier, text=PLAN[:-1] + ", tools: {costly: {level: 0}}}")
-    role, _ = plan("--like", earlier, text="{tool: costly, steps: [1], roles: {critic: {}}}")
-    engine, _ = plan("--like", earlier, text="{steps: [1], roles: {rollout: {engine: motor}}}")
-
-    assert "costly was recorded with other options there" in options
-    assert role == f"no estimate of critic: {earlier} has no such window\n"
-    why = "not estimated (rlprof ls of an earlier run shows what one cost)"
-    assert engine == f"engine motor: {why}\n"

@@ -196,9 +196,7 @@ def test_odd_names_and_attributes_do_not_raise(given, config):
     with rlprof.open(config(tool="none", strict=True)) as prof:
         with prof.phase(given), prof.span(given, given) as span, prof.trajectory(1, given) as path:
             span.note([1], 2)
-            with path.turn(1, given):
-                pass
-
+            through(path.turn(1, given))
     assert len([*rlprof.read(prof.run_dir).spans()]) == 4
 
 

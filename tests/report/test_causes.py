@@ -158,7 +158,6 @@ def test_a_rank_that_is_late_once_in_a_while_is_named(tmp_path):
         at = end
 
     (finding,) = analyse(rlprof.read(folder.write(tmp_path / "run", until=at))).findings
-
     waits = "In 2 of 15 steps: The others wait 4.00 s longer than usual for actor 1"
     assert finding.title == f"{waits}, which is between phases."
     assert "--role actor --rank 1 --mode continuous" in finding.command
@@ -475,7 +474,6 @@ def test_requests_that_wait_in_the_engines_are_counted(tmp_path):
     full = {"requests_waiting": 24, "kv_cache_use": 0.97}
     tail = rollouts(tmp_path / "tail", trajectories=24, counters=full)
     few = rollouts(tmp_path / "few", trajectories=0, counters={"requests_waiting": 2})
-
     said = "24 requests wait in the engines while 8.0 run (mean of 6 samples)."
     assert f"{said} Let each engine run more requests at once" in alone.verdict
     assert tail.findings[0].cause == "tail"

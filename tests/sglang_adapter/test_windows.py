@@ -14,7 +14,7 @@ from rlprof_engine.recording import IDLE
 from rlprof_sglang import Sglang, SglangOptions, _guard, _native
 from rlprof_sglang._facts import Facts, looked_inside, of_arguments, seen
 from rlprof_sglang._native import FILES, Native
-from rlprof_sglang._server import RefusedError, Server, UnsaidError
+from rlprof_sglang._server import RefusedError, UnsaidError
 from tests.cases import cases
 from tests.engine_parts.lab import Driven
 from tests.fakes.engines import kineto
@@ -344,18 +344,3 @@ def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
 
 
 MINE = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}
-
-
-def test_a_server_without_readable_states_has_no_rlprof_inside(monkeypatch):
-    """A server that returns no list of states counts as one without rlprof inside."""
-    said = [{"internal_states": None}, "text"]
-
-    async def ask(*_, **__):
-        return said[0]
-
-    monkeypatch.setattr("rlprof_engine.http.Http.ask", ask)
-    for _ in said[:]:
-        server = Server("http://a:1", "")
-        asyncio.run(server.look())
-        assert (server.facts.is_inside, asyncio.run(server.states())) == (False, [])
-        said.pop(0)
