@@ -239,17 +239,19 @@ def _percentile(values: Sequence[float], share: float) -> float:
 
 
 def _count(value: Any) -> int:
+    if type(value) is int and 0 <= value < 1 << 40:  # nearly always; a span takes microseconds
+        return value
     number = _number(value)
     return min(int(number), 1 << 40) if 0 < number < 1 << 63 else 0
 
 
 def _ns(value: Any) -> int:
-    number = _number(value)
+    number = 0 if value is None else _number(value)
     return int(number * 1e9) if 0 <= number < 1e9 else 0
 
 
 def _number(value: Any) -> int | float:
     """Return *value* as its line has it; 0 for what is no number."""
-    if value is not None and type(value) not in (int, float):
-        value = number_of(value)
+    if type(value) not in (int, float):
+        value = None if value is None else number_of(value)
     return value if type(value) in (int, float) else 0
