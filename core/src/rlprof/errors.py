@@ -24,7 +24,7 @@ def shown(value: object) -> str:
 
 def one_line(words: object, *, longest: int = 200) -> str:
     """Turn foreign text, such as an exception, into one printable line, cut short."""
-    text = " ".join(str(words).split())
+    text = " ".join(str(words)[: 20 * longest].split())  # training's may be endless
     text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 

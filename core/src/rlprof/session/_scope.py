@@ -62,8 +62,8 @@ class Scope:
 
     __slots__ = (
         "above", "again", "attributes", "common", "detached", "end_ns", "id", "is_async",
-        "is_cancelled", "is_open", "is_phase", "name", "occurrence", "parent", "path", "session",
-        "start_ns", "step", "thread",
+        "is_cancelled", "is_open", "is_phase", "made_with", "name", "occurrence", "parent", "path",
+        "session", "start_ns", "step", "thread",
     )  # fmt: skip
 
     def __init__(
@@ -71,7 +71,7 @@ class Scope:
     ) -> None:
         self.session = session
         self.name = name
-        self.attributes = attributes
+        self.attributes = self.made_with = attributes
         self.is_phase = is_phase
         self.detached = False
         """True: it does not become the parent of what runs inside it."""
@@ -110,14 +110,16 @@ class Scope:
         return self
 
     def _prepare(self) -> None:
-        session = self.session
+        session, has_ended = self.session, self.end_ns
+        if has_ended:
+            self._renew()
         self.thread = threading.get_ident()
         if self.is_phase:
             self.occurrence = session.count(self.name)
         above = around.get()
         while above is not None and not (above.is_open and above.session is session):
             above = above.above
-        self.above = None if self.end_ns and _holds(above, self) else above
+        self.above = None if has_ended and _holds(above, self) else above
         self.id = next(session.ids)
         self.step = session.current_step
         if above is not None:
@@ -129,6 +131,13 @@ class Scope:
         path = self.path
         if path is not None and path.is_open and (above is None or above.common is not self.common):
             self.parent = path.id
+
+    def _renew(self) -> None:
+        """Forget the last entry: its notes, its parent, how it ended."""
+        self.attributes, self.parent, self.end_ns = self.made_with, None, 0
+        self.is_async = self.is_cancelled = False
+        if type(self) is Scope:  # a trajectory keeps its id, and so do its parts
+            self.common = None
 
     def _begin(self) -> Self:
         if not self.detached:
@@ -190,13 +199,14 @@ class Scope:
 
     def note(self, key: str, value: Any) -> None:
         """Keep *value* with the span: a number of tokens, the id of a trajectory."""
-        if self.attributes is None:
-            self.attributes = {}
-        self.attributes[key if type(key) is str else named(key)] = value
+        noted = self.attributes
+        if noted is None or noted is self.made_with:  # it may be entered again
+            noted = self.attributes = dict(noted or {})
+        noted[key if type(key) is str else named(key)] = value
 
 
 class Steps(Generic[T]):
-    """The steps of a loop, like the iterable that was given: it has their length, if any."""
+    """The steps of a loop, otherwise like the iterable that was given."""
 
     def __init__(self, session: Host, steps: Iterable[T]) -> None:
         self._session, self._steps = session, steps
@@ -216,6 +226,14 @@ class Steps(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._steps)  # type: ignore[arg-type]  # as without rlprof
+
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._steps, name)
 
     def __next__(self) -> T:
         self._own = self._own or iter(self)

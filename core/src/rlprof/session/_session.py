@@ -236,10 +236,10 @@ class Session(Targets):
         if isinstance(exc, (Exception, KeyboardInterrupt)):
             from rlprof.session._unrecorded import ended_with
 
+            is_in_step = self.current_step is not None or self.is_cut
             self.is_cut = True
-            self.attempt(
-                "close", lambda: self.write("problem", reason=ended_with(exc, self.tracks))
-            )
+            reason = ended_with(exc, self.tracks, is_in_step=is_in_step)
+            self.write("problem", reason=reason)
         self.close()
 
     # Steps

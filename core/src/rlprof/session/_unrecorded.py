@@ -20,11 +20,15 @@ _NAMED = 5
 _CALL = "call prof.steps(...) or prof.step(...)"
 
 
-def ended_with(exc: BaseException, tracks: Sequence[Track]) -> str:
-    """Say which exception ended training, and in which step."""
-    step = tracks[0].last_step if tracks else None
-    at = "" if step is None else f" in step {step}"
-    return f"training ended{at} with {one_line(f'{type(exc).__name__}: {exc}').rstrip(':')}"
+def ended_with(exc: BaseException, tracks: Sequence[Track], *, is_in_step: bool) -> str:
+    """Say which exception ended training, and in or after which step."""
+    step, what = tracks[0].last_step if tracks else None, type(exc).__name__
+    at = "" if step is None else f" {'in' if is_in_step else 'after'} step {step}"
+    try:
+        what = one_line(f"{what}: {exc}").rstrip(":")
+    except Exception:  # noqa: BLE001 -- of training's exception
+        what = one_line(what)
+    return f"training ended{at} with {what}"
 
 
 def lacking(

@@ -180,17 +180,19 @@ class TorchRecording:
         )
 
     def push(self, name: str, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 -- the name must not vary
-        if self._is_over:  # a range that outlives its trace can crash a later one
-            return
-        scope = self._torch.profiler.record_function(range_name(name))
-        scope.__enter__()
-        self._ranges.setdefault(threading.get_ident(), []).append((name, scope))
+        with self._lock:
+            if self._is_over:  # a range that outlives its trace can crash a later one
+                return
+            scope = self._torch.profiler.record_function(range_name(name))
+            scope.__enter__()
+            self._ranges.setdefault(threading.get_ident(), []).append((name, scope))
 
     def pop(self) -> None:
         """Close the range this thread opened last."""
-        stack = self._ranges.get(threading.get_ident())
-        if stack:
-            stack.pop()[1].__exit__(None, None, None)
+        with self._lock:
+            stack = self._ranges.get(threading.get_ident())
+            if stack:
+                stack.pop()[1].__exit__(None, None, None)
 
     def _close_ranges(self) -> None:
         """Close all ranges, of all threads, before the trace ends.

@@ -96,8 +96,8 @@ class Torch:
         with OTHERS.lock:
             if OTHERS.is_busy(torch):
                 raise CaptureError(
-                    "another torch profiler is active or prepared in this process and continues; "
-                    "this window does not record (two at once lose both traces)"
+                    "another torch profiler is active or prepared in this process; this window "
+                    "does not record (two at once lose both traces)"
                 )
             lacks = self._lacks_all_threads()
             recording = TorchRecording(torch, self.options, folder, lacks)

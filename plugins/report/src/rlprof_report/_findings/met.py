@@ -54,10 +54,10 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
             command = command_of(run, role, None, phase.name, at=step_ahead(analysis))
             when = "" if run.is_running or run.is_guest else " while the next run is live"
             next_ = f" Record it once{when}: {command}" if command else ""
-        yield (
-            f"Ranks of {role} end {phase.name} together, so their times do not say who is late."
-            f"{next_}"
-        )
+        how = f"take about as long in {phase.name}"
+        if met_in(analysis, phase):
+            how = f"end {phase.name} together"
+        yield f"Ranks of {role} {how}, so their times do not say who is late.{next_}"
 
 
 def _names(finding: Finding, role: str, least: float) -> bool:

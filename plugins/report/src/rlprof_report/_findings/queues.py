@@ -48,7 +48,7 @@ def queues_of(analysis: Analysis, run: Run) -> str:
     waiting, running = np.sum(means, axis=0)[:2].tolist()
     if waiting < max(1.0, _MANY * running):
         return _in_windows(analysis)
-    used = float(np.mean(means, axis=0)[2])
+    used = float(np.average([one[2] for one in means], weights=[one[0] for one in means]))
     todo = "let each engine run more requests at once" if used < _FULL else "give it more memory"
     cache = f"Their KV cache is {used:.0%} full: {todo}" if used >= 0.01 else todo.capitalize()
     return (

@@ -109,7 +109,7 @@ def _blocked(blocked: Blocked, context: Context) -> Measure:
     times = f"{blocked.calls} times" if blocked.calls > 1 else "once"
     why = "Its calls run one at a time: await them, or use threads, as asyncio.to_thread does."
     if blocked.is_one:
-        why = "Its other calls hold up none: look for any code of that thread that does not await."
+        why = "Not all of its calls do so: look for any code of that thread that does not await."
     return Measure(
         "blocked",
         blocked.seconds,

@@ -57,6 +57,10 @@ def unexplained(
     grown = weigh_one(typical, rows[steps.index(typical)], steps, rows)
     if grown and grown[0].per_step_s >= measure.seconds / 2:
         measure = grown[0].measure
+    else:
+        alike = [slow_step(one, steps, usual_s, context) for one in slow]
+        slow = [one for one, found in zip(slow, alike, strict=True)
+                if (found.phase, found.rank) == (measure.phase, measure.rank)]  # fmt: skip
     share = measure.seconds / typical.seconds
     numbers = tuple(one.step for one in slow)
     total = sum(one.seconds - usual_s for one in slow) / len(steps)
@@ -68,7 +72,8 @@ def slow_step(step: Step, peers: Sequence[Step], usual_s: float, context: Contex
     """Name the rank that holds up a slow step, or the phase that takes longer than in others."""
     more, late = step.seconds - usual_s, _late(step, peers, context)
     if late is not None and late.seconds >= more / 2:
-        return attrs.evolve(late, seconds=more, bound_s=more)
+        seconds = min(late.seconds, more)
+        return attrs.evolve(late, seconds=seconds, bound_s=seconds)
     grown, rare = {}, set()
     for phase in step.phases:
         own = [one.took(phase.name) for one in peers]
@@ -80,10 +85,11 @@ def slow_step(step: Step, peers: Sequence[Step], usual_s: float, context: Contex
     why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. The cause is unclear."
     if name in rare:
         why = f"takes {secs(grown[name])}, and most steps have no such phase."
+    seconds = min(grown[name], more) if grown[name] > 0 else more
     return Measure(
         cause="slow step",
-        seconds=more,
-        bound_s=more,
+        seconds=seconds,
+        bound_s=seconds,
         sentence=f"{name} {why}",
         where=(f"step {step.step}, {name}",),
         role=context.processes[context.leader].target.role,

@@ -91,8 +91,8 @@ def _nothing(analysis: Analysis, queues: str, *, has_tool: bool) -> str:
     role = met_in(analysis, longest, perhaps=True)
     if role:
         return (
-            f"The longest phase is {longest.name} ({share}); ranks of {role} end it together, so "
-            "one may hold up the others."
+            f"The longest phase is {longest.name} ({share}); ranks of {role} take about as long in "
+            "it, so one may hold up the others."
         )
     if queues and ROLLOUT.search(longest.name):
         return f"The longest phase is {longest.name} ({share}). {queues}"

@@ -25,7 +25,7 @@ class Replica:
     start: float
     """Empty before its first request; this and those below are shares of slots x time."""
     queued: float | None
-    """None: no request noted how long it waited, so those that wait count as running."""
+    """None: no request noted that it waited, so those that wait count as running."""
     tools: float
     tail: float
     finished: float
@@ -59,7 +59,7 @@ class Blocked:
     """`tool_call` or `reward`."""
     tool: str
     is_one: bool = False
-    """Whether other calls of the tool hold up nothing, so other code of the thread may do it."""
+    """Whether it is one call among others that do not, so other code of the thread may do it."""
 
 
 @attrs.frozen
