@@ -32,7 +32,7 @@ ABSENT = 3
 """Exit code: what would do it is not here, standard error says why."""
 _MERGER = "sglang/srt/utils/profile_merger.py"
 _PIDS, _FLOWS = 10_000_000, 1 << 32
-"""Each rank gets so many ids of processes and flows: an offset keeps those of ranks apart."""
+"""The offset between the process and flow ids of two ranks, where a merge adds one."""
 
 
 _began_s = 0.0

@@ -109,7 +109,7 @@ def resident(pid: int) -> float:
 def remembered(grown: Sequence[float]) -> bool:
     """Print the scheduler's memory; return whether it keeps to its limit."""
     grew = ", ".join(f"{grown[window]:.1f} ({window})" for window in _LOOKED_AT)
-    print(f"  the scheduler's resident memory after so many windows, MB: {grew}")
+    print(f"  the scheduler's resident memory in MB (after N windows): {grew}")
     late = grown[_WARM:]
     print(f"  its slope from the fifth on: {_slope(late) * 1000:.0f} kB a window")
     return verdict("memory more after 20 windows than after 5", late[-1] - late[0], 10, "MB")

@@ -61,7 +61,7 @@ class _Thread:
         self._began, self._ended = np.sort(self._start[is_whole]), np.sort(self._end[is_whole])
 
     def held_up_by_one(self, chosen: np.ndarray) -> float:
-        """Return how long the longest of such *chosen* calls holds up the others; zero: none."""
+        """Return how long the longest quiet one of the *chosen* holds up others; zero: none."""
         places = np.flatnonzero(chosen)
         quiet = places[self._others(places, self._start[places], self._end[places]) == 0]
         if not len(quiet):

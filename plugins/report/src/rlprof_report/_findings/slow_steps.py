@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rlprof_report.values.step import Step
 
 _SLOW, _SLOW_S = 1.5, 0.5
-"""Steps are slow without a known cause if they take so many medians, and so many seconds more; a
-single one, twice these seconds."""
+"""A step is slow without a known cause if it takes this many times the median, and this many
+seconds more; if it is the only one, twice as many."""
 _REGULAR = 4
 """A phase that occurs in at least a quarter of the steps does not make a step unusual."""
 

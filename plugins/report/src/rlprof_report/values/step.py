@@ -59,7 +59,7 @@ class Blocked:
     """`tool_call` or `reward`."""
     tool: str
     is_one: bool = False
-    """Whether it is one call among others that do not, so other code of the thread may do it."""
+    """Whether it is a single call of many, so other code of its thread may be the cause."""
 
 
 @attrs.frozen
