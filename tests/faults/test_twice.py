@@ -82,7 +82,7 @@ def test_two_jobs_with_one_run_id_have_their_own_folders(lab):
     assert [] == told[0].log == told[1].log
 
 
-ON_A_THREAD = {"tools": {"torch": {"all_threads": False}}}
+ON_A_THREAD, ON_ALL = ({"tools": {"torch": {"all_threads": each}}} for each in (False, True))
 """Binds torch to its thread, as with a GPU; a stop on another thread loses the trace."""
 
 IN_STEP_2 = """
@@ -119,7 +119,7 @@ def test_a_thread_bound_tool_is_stopped_on_its_own_thread(lab, name):
     """A tool bound to a thread is stopped there, late if need be; otherwise its window fails."""
     calls, states, why = PLACES[name]
 
-    told = lab.both(IN_STEP_2.format(calls=calls), tool="torch", **(ON_A_THREAD if why else {}))
+    told = lab.both(IN_STEP_2.format(calls=calls), tool="torch", **(ON_A_THREAD if why else ON_ALL))
 
     assert told.real.code == 3
     told.assert_tells(rows(["torch"], "torch", states))

@@ -53,7 +53,7 @@ def test_no_window_opens_while_training_has_prepared_a_profiler(config, tmp_path
     ("record()", {}, [2, 1, 2, 2]),
     ("record()", {"schedule": {"active": 1, "skip_first": 9}}, [0, 0, 0, 0]),
     ("with torch.autograd.profiler.emit_itt(): work()", {"all_threads": False}, [2, 1, 2, 2]),
-    (THREAD, {}, [2, 1, 2, 2]),
+    (THREAD, {"all_threads": True}, [2, 1, 2, 2]),
 )  # fmt: skip
 def test_a_window_ends_as_training_starts_a_profiler(config, tmp_path, inside, options, muls):
     """The trace of the window ends where training's own profiler starts, and says so."""

@@ -112,7 +112,8 @@ def test_contents_arrive_in_the_trace(config):
         "stack": lambda event: event.get("cat") == "python_function",
         "memory": lambda event: event.get("name") == "[memory]",
     }
-    capture, (trace,), _ = record(config(options={"contents": ["cpu", "flops", "modules", *asked]}))
+    options = {"contents": ["cpu", "flops", "modules", *asked], "all_threads": True}
+    capture, (trace,), _ = record(config(options=options))
     _, (plain,), _ = record(config(options={"contents": ["cpu"]}))
 
     def present(found):
@@ -162,9 +163,20 @@ def test_a_device_that_is_not_there_is_unsupported(config):
     assert named(trace, "aten::addmm")
 
 
-@pytest.mark.parametrize("all_threads", [True, False])
-def test_other_threads_are_recorded_or_kept_out(config, all_threads):
-    """Threads from before and inside the window are recorded exactly with `all_threads`."""
+SAFE = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14)
+
+
+@cases("asked, release, warned",
+       (True, "2.13.0+cpu", True), (None, "2.13.0", False), (True, "2.14.0", False))  # fmt: skip
+def test_you_are_warned_where_all_threads_may_crash(monkeypatch, asked, release, warned):
+    """`all_threads: true` with a torch that may crash is a caution of `rlprof check`."""
+    monkeypatch.setattr("importlib.metadata.version", lambda _: release)
+    assert len(Torch.advise(Torch.Options(all_threads=asked))) == warned
+
+
+@cases("asked, all_threads", (True, True), (False, False), (None, SAFE), ids=str)
+def test_other_threads_are_recorded_or_kept_out(config, asked, all_threads):
+    """Threads from before and inside the window are recorded if asked for, or where it is safe."""
     go, done = threading.Event(), threading.Event()
 
     def early():
@@ -184,7 +196,7 @@ def test_other_threads_are_recorded_or_kept_out(config, all_threads):
         late.join()
         torch.add(torch.ones(2), 1)
 
-    capture, (trace,), _ = record(config(options={"all_threads": all_threads}), body)
+    capture, (trace,), _ = record(config(options={"all_threads": asked}), body)
     thread.join()
 
     assert capture.applied["all_threads"] is all_threads

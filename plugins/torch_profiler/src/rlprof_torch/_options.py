@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from importlib import metadata
 from typing import Any
 
 import attrs
 
+from rlprof import Advice
 from rlprof.errors import closest
 
 CONTENTS = ("cpu", "cuda", "xpu", "memory", "shapes", "stack", "flops", "modules")
@@ -52,9 +55,9 @@ class TorchOptions:
     contents: tuple[str, ...] = attrs.field(default=(), metadata={"parse": parse_contents})
     """What to record; empty: the CPU and the device there is. `cpu` is always on, for without it
     phases could not be found."""
-    all_threads: bool = True
-    """Record every thread of the process, where this torch can (2.8 and later, not together
-    with `memory`); false: only the thread that opens the window."""
+    all_threads: bool | None = None
+    """Record every thread of the process, not only the one that opens the window; needs torch 2.8,
+    and cannot be combined with `memory`. By default, where that is safe: torch 2.14 and later."""
     schedule: MiniBatches | None = None
     """Record only some mini-batches, as marked by `prof.minibatch()`."""
 
@@ -69,6 +72,30 @@ class MemoryOptions:
     """Keep the Python stack of each."""
     on_oom: bool = False
     """Write a snapshot the moment an allocation fails inside a window, too."""
+
+
+def is_unsafe(release: str) -> bool:
+    """Whether torch *release* may crash or hang where it records all threads.
+
+    Before 2.14 it frees a recording while operators of other threads still write into it: the
+    process dies, or such a thread waits forever (pytorch/pytorch#187483 and #188172).
+    """
+    return tuple(map(int, re.findall(r"[0-9]+", release)[:2])) < (2, 14)
+
+
+def advise_torch(options: TorchOptions) -> list[Advice]:
+    """Warn of `all_threads: true` with a torch that may crash."""
+    try:
+        release = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return []
+    if not (options.all_threads and is_unsafe(release)):
+        return []
+    words = (
+        f"torch {release} may crash or hang training where another thread runs operators as a "
+        "window ends; leave it out, or use torch 2.14"
+    )
+    return [Advice(words, "all_threads", "warning")]
 
 
 _HEAVIEST = ("stack", "modules", "flops", "shapes", "memory")

@@ -16,7 +16,7 @@ import attrs
 from rlprof import Artifact, CaptureError, Ready, hookimpl
 from rlprof_torch._forks import guard_forks
 from rlprof_torch._kineto import finish
-from rlprof_torch._options import TorchOptions, lighter_torch
+from rlprof_torch._options import TorchOptions, advise_torch, is_unsafe, lighter_torch
 from rlprof_torch._others import OTHERS
 from rlprof_torch._recording import NOTES, TorchRecording, has_xpu, ignore_warnings
 
@@ -35,6 +35,7 @@ class Torch:
     Options = TorchOptions
     claims = {"kineto": "process", "cupti": "process"}  # noqa: RUF012 -- read, never written
 
+    advise = staticmethod(hookimpl(advise_torch))
     lighter = staticmethod(hookimpl(lighter_torch))
 
     options: TorchOptions = attrs.field(factory=TorchOptions)
@@ -164,8 +165,9 @@ class Torch:
         )
 
     def _lacks_all_threads(self) -> str:
-        """Say why not all threads can be recorded; empty if they can."""
-        if not self.options.all_threads:
+        """Say why not all threads are recorded; empty if they are."""
+        asked = self.options.all_threads
+        if asked is False:
             return "all_threads: false"
         if "memory" in self.options.contents:
             return "torch records memory of one thread only"  # measured: no [memory] events else
@@ -173,4 +175,6 @@ class Torch:
         known = str(torch._C._profiler._ExperimentalConfig.__init__.__doc__) if torch else ""
         if torch and "profile_all_threads" not in known:
             return f"torch {torch.__version__} cannot; 2.8 can"
+        if torch and asked is None and is_unsafe(torch.__version__):
+            return "not safe with this torch"
         return ""
