@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rlprof.rundir import as_line
 from rlprof.types import Capture, Target, Window, safe_name
-from rlprof_torch._recording import range_name
 from rlprof_traces import encode
+from rlprof_traces.marks import range_name
 
 pytestmark = pytest.mark.slow
 

@@ -228,7 +228,6 @@ def test_marks_are_found_wherever_a_block_ends(tmp_path, monkeypatch, block):
     events = [{"ph": "X", "name": "x" * 9000, "ts": 1.5, "dur": 1.0}]
     for at in (20, 10):
         events += [{"ph": "X", "name": "rlprof.clock", "ts": at + 0.5, "dur": 2.0},
-                   {"ph": "i", "name": "rlprof.clock", "ts": at + 0.5, "dur": 2.0},
                    {"ph": "X", "name": "rlprof.clock", "ts": "odd", "dur": 2.0},
                    {"ph": "X", "name": "rlprof.clock", "ts": at + 0.5},
                    {"ph": "X", "name": "a", "ts": 1.5, "dur": 9.0, "args": {"b": "rlprof.clock"}},

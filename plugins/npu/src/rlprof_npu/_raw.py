@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-CLOCK_MARK = "rlprof.clock"
 NOTES = "npu.json"
 """Next to torch_npu's folder: requested and applied options, marks, and how the window ended."""
 OUTPUT = "ASCEND_PROFILER_OUTPUT"

@@ -14,7 +14,8 @@ from rlprof import CaptureError
 from rlprof_npu._forks import guard_forks
 from rlprof_npu._library import experimental
 from rlprof_npu._options import DOMAIN
-from rlprof_npu._raw import CLOCK_MARK, find_folder, missing_in, write_notes
+from rlprof_npu._raw import find_folder, missing_in, write_notes
+from rlprof_traces.marks import CLOCK_MARK, range_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,13 +28,6 @@ LEFT_RUNNING = threading.Event()
 
 A second recorder can end the process, so this process then opens no more windows.
 """
-_UNSAID = str.maketrans({'"': "'", "\\": "/"})
-
-
-def range_name(name: str) -> str:
-    """Make *name* safe for CANN's own writers: ASCII on one line, without quotes."""
-    text = name.translate(_UNSAID).encode("ascii", "replace").decode("ascii")
-    return "".join(c if c.isprintable() else " " for c in text)[:200].strip() or "unnamed"
 
 
 def _one_step(actions: Any) -> Callable[[int], Any]:

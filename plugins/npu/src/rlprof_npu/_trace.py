@@ -14,23 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from rlprof_npu._raw import CLOCK_MARK
 from rlprof_traces import TraceText, UnreadableError, encode, timed, whole
+from rlprof_traces.marks import OVERLAP, exact_ns, marks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _BLOCK = 1 << 20
-_OVERLAP = 4096
 _EARLIEST_NS = 10**17  # 1973; an earlier time is not from the wall clock
 
-_NUMBER = r'"?(\d{1,19})(?:\.(\d{1,9}))?'
+_NUMBER = rb'"?(\d{1,19})(?:\.(\d{1,9}))?'
 _TIME = re.compile(_NUMBER)
-_TS = re.compile(rf'"ts":\s*{_NUMBER}')
-_MARK = re.compile(
-    rf'"name":\s*"{re.escape(CLOCK_MARK)}"[^{{}}]*?"ts":\s*{_NUMBER}[^{{}}]*?"dur":\s*{_NUMBER}'
-)
+_TS = re.compile(rb'"ts":\s*' + _NUMBER)
 
 
 @attrs.define
@@ -75,20 +71,15 @@ def _look(raw: Path) -> tuple[int, list[tuple[int, int]]]:
 
     A pass of its own, because both stand before the events.
     """
-    first, spans, kept = 1 << 63, set(), ""
-    with raw.open(encoding="utf-8", errors="replace") as file:
+    first, spans, kept = 1 << 63, set(), b""
+    with raw.open("rb") as file:
         while block := file.read(_BLOCK):
             text = kept + block
-            times = (_nanoseconds(*found) for found in _TS.findall(text))
+            times = (exact_ns(*found) for found in _TS.findall(text))
             first = min((at for at in times if _EARLIEST_NS <= at < first), default=first)
-            for found in _MARK.finditer(text):
-                spans.add((_nanoseconds(found[1], found[2]), _nanoseconds(found[3], found[4])))
-            kept = text[-_OVERLAP:]
+            spans |= marks_in(text)
+            kept = text[-OVERLAP:]
     return (0 if first == 1 << 63 else first // 1000 * 1000), sorted(spans)
-
-
-def _nanoseconds(whole_us: str, part: str | None) -> int:
-    return int(whole_us) * 1000 + int(f"{part or ''}000"[:3])
 
 
 def place_clock(
@@ -150,8 +141,9 @@ def _line(entry: Any, first_ns: int) -> bytes | None:
 
 
 def _time(value: object) -> int | None:
-    found = _TIME.fullmatch(value if isinstance(value, str) else repr(value))
-    return _nanoseconds(found[1], found[2]) if found else None
+    text = value if isinstance(value, str) else repr(value)
+    found = _TIME.fullmatch(text.encode("ascii", "replace"))
+    return exact_ns(found[1], found[2]) if found else None
 
 
 def _is_npu(args: Any) -> bool:

@@ -6,11 +6,11 @@ them from 2.7. The mark is a span the plugin records with the wall clock read on
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from rlprof_traces import tail_of
+from rlprof_traces.marks import OVERLAP, marks_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
     Spans = Sequence[tuple[int, int]]
 
-CLOCK_MARK = "rlprof.clock"
-
 _BLOCK = 2 << 20
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
-_MICROSECONDS = re.compile(r"(\d{1,18})(?:\.(\d{1,9}))?")
-_EXACT = json.JSONDecoder(parse_int=str, parse_float=str)
 
 
 def base_in(raw: Path, head: Mapping[str, Any]) -> int | None:
@@ -38,47 +34,18 @@ def base_in(raw: Path, head: Mapping[str, Any]) -> int | None:
 
 
 def mark_spans(raw: Path) -> list[tuple[int, int]]:
-    """Return start and duration in ns of all spans named `rlprof.clock`, by start.
+    """Return start and duration in ns of the marks, by start.
 
-    A pass of its own, because error_ns stands before the events; it only searches the name,
-    0.5 ns a byte, and reads JSON around it.
+    A pass of its own, because error_ns stands before the events.
     """
-    name = f'"{CLOCK_MARK}"'.encode()
-    spans: list[tuple[int, int]] = []
-    with raw.open("rb") as file, raw.open("rb") as near:
-        kept, start = b"", 0
+    spans: set[tuple[int, int]] = set()
+    kept = b""
+    with raw.open("rb") as file:
         while block := file.read(_BLOCK):
-            data = kept + block
-            hit = data.find(name)
-            while hit >= 0:
-                first = max(0, start + hit - 4096)
-                near.seek(first)
-                spans += _span_around(near.read(8192).decode("latin-1"), start + hit - first)
-                hit = data.find(name, hit + 1)
-            kept = data[1 - len(name) :]
-            start += len(data) - len(kept)
+            text = kept + block
+            spans |= marks_in(text)
+            kept = text[-OVERLAP:]
     return sorted(spans)
-
-
-def _span_around(text: str, hit: int) -> list[tuple[int, int]]:
-    """Return the mark in the innermost object around *hit* that has its name, if it is one."""
-    opening = text.rfind("{", 0, hit)
-    while opening >= 0:
-        try:
-            event, end = _EXACT.raw_decode(text, opening)
-        except (ValueError, RecursionError):
-            event, end = {}, 0
-        if hit < end and event.get("name") == CLOCK_MARK and event.get("ph") == "X":
-            start, length = map(_nanoseconds, (event.get("ts"), event.get("dur")))
-            return [] if start is None or length is None else [(start, length)]
-        opening = text.rfind("{", 0, opening)
-    return []
-
-
-def _nanoseconds(text: object) -> int | None:
-    """Return *text*, microseconds with decimals, exactly: a float of epoch us is 0.25 us coarse."""
-    found = _MICROSECONDS.fullmatch(text) if isinstance(text, str) else None
-    return int(found[1]) * 1000 + int(f"{found[2] or ''}000"[:3]) if found else None
 
 
 def place_clock(base: int | None, spans: Spans, marks: Spans) -> tuple[int | None, int | None, str]:

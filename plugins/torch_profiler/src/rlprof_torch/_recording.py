@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from rlprof import CaptureError
-from rlprof_torch._clock import CLOCK_MARK
 from rlprof_torch._swaps import CONTENTS, SwapGuard
+from rlprof_traces.marks import CLOCK_MARK, range_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,16 +28,6 @@ _OF_NO_CONCERN = ("Warning: Profiler clears events", "Profiler won't be using wa
 
 torch 2.10 and 2.11 give the first in every process, though a window has no cycle to lose.
 """
-_UNSAID = str.maketrans({'"': "'", "\\": "/"})
-
-
-def range_name(name: str) -> str:
-    """Make *name* safe for Kineto, which does not escape a quote: the whole file is invalid then.
-
-    It also turns what is not ASCII into "unknown"; here those characters become '?' one by one.
-    """
-    text = name.translate(_UNSAID).encode("ascii", "replace").decode("ascii")
-    return "".join(c if c.isprintable() else " " for c in text)[:200].strip() or "unnamed"
 
 
 def has_xpu(torch: Any) -> bool:
