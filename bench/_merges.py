@@ -7,7 +7,6 @@ Peers are called as their authors call them; what is not installed is said and l
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import importlib
 import importlib.util
@@ -88,17 +87,13 @@ def ours_gz(ranks: Path, out: Path) -> None:
 
 
 def _exporter(hook: str) -> Callable[..., object]:
-    """Return the hook of the timeline, with its arguments as the command line hands them over."""
+    """Return the hook of the timeline, with the options of the command line."""
     from rlprof import plugins
     from rlprof_timeline import Timeline
 
     if not hasattr(Timeline, hook):
         raise AbsentError(f"rlprof_timeline has no hook {hook}")
-    parser = argparse.ArgumentParser()
-    if hasattr(Timeline, "arguments"):
-        Timeline.arguments(parser.add_argument_group("timeline"))
-    options = vars(parser.parse_args([]))
-    return partial(getattr(plugins.hooks(Timeline()), hook), options=options)
+    return partial(getattr(plugins.hooks(Timeline()), hook), options={})
 
 
 def sglang(ranks: Path, out: Path) -> None:

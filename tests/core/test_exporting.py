@@ -1,4 +1,4 @@
-"""`rlprof export`: a part of a run, exporters' own arguments, files of other profilers."""
+"""`rlprof export`: a part of a run, options, files of other profilers."""
 
 import os
 
@@ -18,12 +18,6 @@ LIST = """
 
     class Lister:
         "Write down what it was given."
-
-        @staticmethod
-        def arguments(group):
-            group.add_argument("--depth", type=int, default=3, help="how deep to look")
-            group.add_argument("--loud", action="store_true")
-            group.add_argument("--mark", action="append")
 
         @rlprof.hookimpl
         def render(self, run, out, options):
@@ -130,44 +124,18 @@ def test_a_malformed_selection_is_wrong_usage(shell, folder, argv, told):
     assert told in err
 
 
-def test_an_exporter_gets_its_declared_arguments(shell, folder, offer):
-    """An exporter gets its declared arguments under argparse's names, with defaults."""
+def test_an_exporter_gets_the_options_of_the_command(shell, folder, offer):
+    """An exporter gets `--align`, typed or not, and an unknown option exits with 2."""
     offer()
     given = []
 
-    for argv in ([], ["--mark", "a", "--loud", "--mark=b"]):
+    for argv in ([], ["--align", "wall"]):
         code, _, err = shell("export", folder, "--to", "list", *argv)
         assert (code, err) == (0, "")
         given.append((folder / "exports/list.txt").read_text())
 
-    typed = [("depth", 3), ("loud", True), ("mark", ["a", "b"])]
-    assert given == [str([("depth", 3), ("loud", False), ("mark", None)]), str(typed)]
-
-
-def test_help_shows_the_arguments_of_all_exporters(shell, offer):
-    """`export --help` lists arguments by exporter and skips a broken exporter."""
-    offer()
-    offer("broken", "1 / 0", "bad")
-
-    code, out, err = shell("export", "--help")
-
-    assert (code, err) == (0, "")
-    assert "\nlist:\n  --depth DEPTH" in out
-    assert "how deep to look" in out
-    assert "broken" not in out
-
-
-def test_an_argument_of_an_exporter_not_in_to_is_refused(shell, folder, offer, seen):
-    """An argument of an exporter that --to does not name exits with 2, and nothing runs."""
-    offer()
-
-    code, out, err = shell("export", folder, "--to", "see", "--depth", "5")
-
-    assert (code, out, seen) == (2, "", [])
-    assert err.endswith(
-        "rlprof export: error: argument --depth: belongs to exporter 'list', which --to does not "
-        f"name; use --to see,list\n{PAGE}"
-    )
+    assert given == [str([("align", None)]), str([("align", "wall")])]
+    assert shell("export", folder, "--depth", "5")[0] == 2
 
 
 @pytest.fixture(name="loose")

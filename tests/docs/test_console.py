@@ -67,7 +67,7 @@ def test_the_commands_of_a_guide_print_what_it_shows(page, part, shell):
 def test_every_command_shown_exists(command):
     """Every command in the docs parses with its options or is a target of make."""
     words = [word for word in command.rstrip(" &").split() if not word.startswith("RLPROF_")]
-    parser = cli.command_line(words[1:])  # with the arguments of the exporters that it names
+    parser = cli.command_line(words[1:])  # with those of other distributions
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
     if words[0] == "rlprof":

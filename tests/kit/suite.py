@@ -19,7 +19,7 @@ _LONG = {
     "test_a_session_records_whole_windows": [],
     "test_recording_does_not_change_the_work": [tools.ChangesTheWork],
     "test_two_at_once_are_refused_or_both_record": [tools.WantsToBeAlone],
-    "test_the_command_line_runs_it": [tools.TakesArguments],
+    "test_the_command_line_runs_it": [tools.ReadsFiles],
     "test_odd_values_are_told_and_raise_nothing": [tools.Good, engines.GoodEngine],
 }
 """Slow laws run on the plugins that break them; valid plugins in `examples/` run all."""

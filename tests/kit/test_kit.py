@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 RIGHT = (
-    "Good ReplacesWithAReason WorksNotHere GoodExporter TakesArguments GoodEngine AwaitsOnItsLoop "
+    "Good ReplacesWithAReason WorksNotHere GoodExporter ReadsFiles GoodEngine AwaitsOnItsLoop "
     "CannotBeKilled GoodHive"
 )
 EXPECTED = {

@@ -289,21 +289,12 @@ class RemembersTheLastRun:
         return [out / "runs.txt"]
 
 
-class TakesArguments:
-    """Declare an argument, and read files of other profilers."""
-
-    @staticmethod
-    def arguments(group):
-        group.add_argument("--depth", type=int, default=3)
-
-    @hookimpl
-    def render(self, run, out, options):
-        (out / "captures.txt").write_text(f"{options['depth']}\n{table(run)}")
-        return [out / "captures.txt"]
+class ReadsFiles(GoodExporter):
+    """Read files of other profilers, too."""
 
     @hookimpl
     def render_files(self, files, out, options):
-        (out / "files.txt").write_text("\n".join(file.name for file in files[: options["depth"]]))
+        (out / "files.txt").write_text("\n".join(f"{file} {options['align']}" for file in files))
         return [out / "files.txt"]
 
 

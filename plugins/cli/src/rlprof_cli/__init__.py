@@ -27,7 +27,6 @@ from rlprof_cli import (
     plugins,
     salvage,
 )
-from rlprof_cli._declared import whose
 from rlprof_cli._next import next_steps
 from rlprof_cli._offered import add_offered, wanted
 from rlprof_cli._parser import Parser, page
@@ -102,7 +101,7 @@ def _mind(args: argparse.Namespace) -> bool:
 
 
 def command_line(argv: Sequence[str] = ()) -> Parser:
-    """Make the parser of all commands; *argv* decides which exporters add their arguments."""
+    """Make the parser of all commands; *argv* decides which other distributions add theirs."""
     parser = Parser(
         prog="rlprof",
         description="Profile a whole RL post-training step: training ranks and rollout engines.",
@@ -115,10 +114,7 @@ def command_line(argv: Sequence[str] = ()) -> Parser:
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", dest="command")
     for command in COMMANDS:
-        if command is export:
-            export.add(subparsers, argv)
-        else:
-            command.add(subparsers)
+        command.add(subparsers)
     own = set(subparsers.choices)
     if wanted(argv, own):
         add_offered(subparsers, own)
@@ -139,11 +135,7 @@ def _parsed(parser: Parser, argv: Sequence[str] | None) -> argparse.Namespace:
     if args.command == "check" and not any(one.startswith("-") for one in left):
         args.overrides, left = [*args.overrides, *left], []  # argparse takes none behind an option
     if left:
-        asked = args.parsers.get(args.command, parser)
-        why = whose(left, args) if args.command == "export" else ""
-        if why:
-            asked.error(why)
-        asked.refuse(left)
+        args.parsers.get(args.command, parser).refuse(left)
     return args
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from rlprof import plugins
 from rlprof.errors import RlprofError
-from rlprof_cli._declared import DEFAULT, asked, declared, own_of
 from rlprof_cli._loose import loose_files
 from rlprof_cli._parser import page
 from rlprof_cli._part import add_part, folder_of, part_of, typed
@@ -22,8 +21,8 @@ from rlprof_run import read, unmatched, youngest
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
-
+DEFAULT = "timeline"
+"""The exporter, if none is named."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CANNOT = {
     "render": "cannot read a run, only files that rlprof did not make",
@@ -32,9 +31,8 @@ _CANNOT = {
 """Hook → the error of an exporter without it."""
 
 
-def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
-    """Describe the command, with what the exporters in *argv* declare."""
-    exporters = declared(argv)
+def add(subparsers: Any) -> None:
+    """Describe the command."""
     parser = subparsers.add_parser(
         "export",
         help="make a timeline or a report of a run",
@@ -42,7 +40,6 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
         "of it gets a folder of its own there, such as RUN/exports/step-3. `rlprof plugins` lists "
         "the installed exporters. RUN may also be a trace file of another profiler, or a folder of "
         "them, if the exporter can read these.",
-        parents=[*exporters.values()],
     )
     add_run(parser, ", or a trace file or folder of another profiler")
     parser.add_argument(
@@ -51,13 +48,20 @@ def add(subparsers: Any, argv: Sequence[str] = ()) -> None:
     )  # fmt: skip
     parser.add_argument("--out", metavar="DIR", help="write here (default: RUN/exports)")
     add_part(parser)
-    parser.set_defaults(run=run, declared=exporters)
+    parser.add_argument(
+        "--align", choices=("collectives", "wall"),
+        help="how a timeline puts the hosts on one clock: `collectives` moves each host so that "
+        "its collectives end with those of the others; `wall` moves none (default: move a host "
+        "only if its collectives show that its clock is wrong, and no driver of a fleet has "
+        "measured it)",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the exporters one by one; print what they wrote."""
-    chosen = [(name, plugins.load("exporter", name)) for name in asked(args.to)]
-    options = {name: own_of(parser, args) for name, parser in args.declared.items()}
+    asked = dict.fromkeys(args.to or [DEFAULT])
+    chosen = [(name, plugins.load("exporter", name)) for name in asked]
     path, out = youngest(args.path), Path(args.out) if args.out else None
     files = loose_files(path, out)
     given: dict[str, Any]
@@ -85,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         began = time.monotonic()
         try:
             with ended_tidily():
-                written = list(hook(**given, out=out, options=options.get(name, {})) or ())
+                written = list(hook(**given, out=out, options={"align": args.align}) or ())
         except Exception as exc:  # code of a plugin; the exporters after it still run
             print(f"rlprof: {name}: {_why(exc, out)}", file=sys.stderr)
             failed = True

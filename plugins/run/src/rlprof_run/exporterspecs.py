@@ -14,16 +14,7 @@ if TYPE_CHECKING:
 
 
 class Exporter:
-    """A plugin that turns a recorded run into a view of it: a timeline, a report.
-
-    The class may also declare:
-
-    `arguments`
-        a static method `arguments(group)`: add the arguments that `rlprof export` takes for this
-        exporter to *group*, an argparse argument group: `group.add_argument("--depth", type=int,
-        default=3)`. Each must be optional and have a flag that no other exporter is likely to have.
-        Import nothing heavy: `rlprof export --help` asks every exporter. Default: none.
-    """
+    """A plugin that turns a recorded run into a view of it: a timeline, a report."""
 
     @hookspec(firstresult=True)
     def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> Sequence[Path] | None:
@@ -32,8 +23,8 @@ class Exporter:
         `rlprof export RUN --to NAME` calls it. Read the run only through *run*: it may be a part of
         a run, and `run.selection` says which. Its captures, processes and spans belong to that part
         already; you only need to drop events of a trace before or after the selected time. Skip a
-        file of the run that cannot be read, and say so: never fail because of it. *options* has a
-        value for each argument of `arguments`, by its argparse name: the typed one or the default.
+        file of the run that cannot be read, and say so: never fail because of it. *options* are
+        those of the command for all exporters: `align`, which is None if it was not typed.
 
             @hookimpl
             def render(self, run, out):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import hashlib
 import json
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _RUNS = pytest.StashKey[dict[str, Path]]()
+_OPTIONS = {"align": None}
+"""Those of `rlprof export` without options."""
 PARTS = ({"only": "spans"}, {"only": "kit"}, {"steps": 2}, {"only": "windows", "steps": 1})
 """Parts of a whole run that an exporter may be given."""
 
@@ -67,17 +68,7 @@ class ExporterTests(PluginTests):
         out.mkdir(parents=True, exist_ok=True)
         hooks = plugins.hooks(self.plugin())
         read = rlprof.read(run).only(part or rlprof.Selection())
-        return list(hooks.render(run=read, out=out, options=self._options()) or [])
-
-    def _options(self) -> dict[str, Any]:
-        """Return the options of `rlprof export` without arguments for the exporter."""
-        return vars(self._parser().parse_args([]))
-
-    def _parser(self) -> argparse.ArgumentParser:
-        parser = argparse.ArgumentParser(add_help=False)
-        if hasattr(self.plugin, "arguments"):
-            self.plugin.arguments(parser.add_argument_group("mine"))
-        return parser
+        return list(hooks.render(run=read, out=out, options=_OPTIONS) or [])
 
     @pytest.mark.parametrize("what", KINDS)
     def test_it_exports_any_run(self, runs: Mapping[str, Path], what: str, tmp_path: Path) -> None:
@@ -99,20 +90,6 @@ class ExporterTests(PluginTests):
 
         _look_at(written, tmp_path / "out")
 
-    def test_what_it_declares_can_be_left_out(self) -> None:
-        """Each argument it declares for `rlprof export` is an option, and none is required.
-
-        The class declares them, because there is no instance and no run yet.
-        """
-        parser = self._parser()
-
-        assert parser.format_help()
-        try:
-            _, left = parser.parse_known_args(["word"])
-        except SystemExit:
-            left = []
-        assert left == ["word"], "add only options, each with a default: --depth, not depth"
-
     def test_it_reads_any_files_or_none(self, tmp_path: Path) -> None:
         """Whole, cut, empty and foreign files raise nothing in `render_files`, and stay unchanged.
 
@@ -126,7 +103,7 @@ class ExporterTests(PluginTests):
         out.mkdir()
         before = _digests(tmp_path / "files")
 
-        written = list(hooks.render_files(files=files, out=out, options=self._options()) or [])
+        written = list(hooks.render_files(files=files, out=out, options=_OPTIONS) or [])
 
         _look_at(written, out)
         assert _digests(tmp_path / "files") == before, (
@@ -170,10 +147,9 @@ class ExporterTests(PluginTests):
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         hooks = plugins.hooks(self.plugin())
-        options = self._options()
-        hooks.render(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=options)
+        hooks.render(run=rlprof.read(runs["hostile"]), out=tmp_path / "a", options=_OPTIONS)
         whole = rlprof.read(runs["whole"])
-        written = hooks.render(run=whole, out=tmp_path / "b", options=options) or []
+        written = hooks.render(run=whole, out=tmp_path / "b", options=_OPTIONS) or []
 
         fresh = self._export(runs["whole"], tmp_path / "c")
         other = rlprof.read(runs["hostile"]).run_id.encode()

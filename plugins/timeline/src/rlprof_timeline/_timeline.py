@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 class Timeline:
     """Put all traces and spans of a run on one clock, in one file that Perfetto opens."""
 
-    @staticmethod
-    def arguments(group: Any) -> None:
-        """Add `--align`."""
-        group.add_argument(
-            "--align",
-            choices=("collectives", "wall"),
-            help="how to put the hosts on one clock: `collectives` moves each host so that its "
-            "collectives end with those of the others; `wall` moves none (default: move a host "
-            "only if its collectives show that its clock is wrong, and no driver of a fleet has "
-            "measured it)",
-        )
-
     @hookimpl
     def render(self, run: Run, out: Path, options: Mapping[str, Any]) -> list[Path]:
         """Write `timeline.json.gz` into *out*, whole or not at all."""
