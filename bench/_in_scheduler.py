@@ -94,8 +94,9 @@ class Bare:
         """Start it, with a range around each step as the others have."""
         import torch
 
-        known = str(torch._C._profiler._ExperimentalConfig.__init__.__doc__)
-        all_threads = {"profile_all_threads": True} if "profile_all_threads" in known else {}
+        from rlprof_torch._options import is_unsafe
+
+        all_threads = {} if is_unsafe(torch.__version__) else {"profile_all_threads": True}
         config: Any = torch._C._profiler._ExperimentalConfig(**all_threads)
         inner = self._scheduler.run_batch
 

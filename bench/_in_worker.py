@@ -42,7 +42,10 @@ class Extension:
         """Start bare torch.profiler, with a range around each engine step as the others have."""
         import torch
 
-        config: Any = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        from rlprof_torch._options import is_unsafe
+
+        all_threads = not is_unsafe(torch.__version__)
+        config: Any = torch._C._profiler._ExperimentalConfig(profile_all_threads=all_threads)
         cpu = torch.profiler.ProfilerActivity.CPU
         inner = type(self).execute_model
 

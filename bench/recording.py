@@ -19,6 +19,7 @@ import torch
 from _measure import machine, ratio, verdict
 
 import rlprof
+from rlprof_torch._options import is_unsafe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,8 @@ def operators(count: int) -> Callable[[], None]:
 def bare(work: Callable[[], None], file: Path, activities: list[Any]) -> tuple[float, float]:
     """Record *work* with bare torch.profiler; return CPU seconds, and wall seconds after it."""
     cpu = time.process_time()
-    config: Any = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    all_threads = not is_unsafe(torch.__version__)  # as ours
+    config: Any = torch._C._profiler._ExperimentalConfig(profile_all_threads=all_threads)
     profile = torch.profiler.profile(activities=activities, experimental_config=config)
     profile.start()
     work()
