@@ -153,9 +153,13 @@ def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
 
 
 def test_fetch_of_a_url_without_a_run_is_an_error(tmp_path, capsys):
-    """Fetch of a URL without a run is an error that names the URL."""
-    (tmp_path / "empty").mkdir()
+    """Fetch of a URL without a run of rlprof is an error that names the URL."""
+    opened = [json.dumps({"owner": {"opened_ns": ns}}) for ns in ("later", None)]
+    for number, header in enumerate([*opened, "[" * 10**5]):
+        file = tmp_path / f"foreign/{number}/run.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(header)
 
-    assert main(["fetch", f"file://{tmp_path}/empty"]) == 1
+    assert main(["fetch", f"file://{tmp_path}/foreign"]) == 1
 
-    assert f"file://{tmp_path}/empty: holds no run" in capsys.readouterr().err
+    assert f"file://{tmp_path}/foreign: holds no run" in capsys.readouterr().err

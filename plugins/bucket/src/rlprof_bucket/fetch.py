@@ -62,9 +62,10 @@ def run_at(url: str) -> Stored:
     opened = {}
     for name in names:
         header = stored.read(f"{name}/run.json") if not name.startswith(".") else None
-        with suppress(ValueError, KeyError, TypeError):  # somebody else's run.json
-            if header is not None:
-                opened[json.loads(header)["owner"]["opened_ns"]] = name
+        with suppress(ValueError, KeyError, TypeError, RecursionError):  # somebody else's run.json
+            opened_ns = json.loads(header or "null")["owner"]["opened_ns"]
+            if isinstance(opened_ns, int):
+                opened[opened_ns] = name
     if not opened:
         raise RunError(f"{url}: holds no run; name a run, or a folder of runs")
     return Stored(f"{stored.url}/{opened[max(opened)]}")
