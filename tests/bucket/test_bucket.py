@@ -134,6 +134,18 @@ def test_a_bucket_that_cannot_be_reached_leaves_rlprof_off(launch, tmp_path):
     assert "stays off" in err
 
 
+def test_what_a_file_system_prints_is_no_answer(launch, url, tmp_path, capsys):
+    """A file system that prints on stdout does not change the run."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "from fsspec.implementations.local import LocalFileSystem as Local\nls = Local.ls\n"
+        "Local.ls = lambda *given, **more: print('hello', flush=True) or ls(*given, **more)\n"
+    )
+
+    trained(launch("host0", size=1, env={"PYTHONPATH": str(tmp_path)}))
+
+    assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
+
+
 def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):
     """A run that cannot be copied stays on its host, and the logged `rlprof send` copies it."""
     rank = launch("host0", size=1, limits={"export_timeout_s": 5})

@@ -40,6 +40,8 @@ def main(argv: list[str]) -> int:
     """Follow orders until the input ends, then make the last copy."""
     url, local, parent = argv
     os.nice(10)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # a file system may print
     copies: _Copies | None = None
     has_ended = False
     try:
@@ -50,22 +52,25 @@ def main(argv: list[str]) -> int:
     for order in _orders(int(parent)):
         if order is None:
             if copies is not None and (error := copies.copy()) is not None:
-                _answer(error=error)
+                _answer(answers, error=error)
         elif "ended" in order:
             has_ended = True
         elif "copy" in order:
             copies = _Copies(Path(order["copy"]), Stored(order["url"]))
         else:
-            _answer(error=_carried_out(stored, Path(local), order))
+            _answer(answers, error=_carried_out(stored, Path(local), order))
     signal.alarm(_LAST_S)
     if copies is not None:
-        copies.finish(is_over=has_ended)
+        left, error = copies.finish()
+        _answer(answers, left=left, error=error)
+        if has_ended and not left:
+            copies.leave()
     return 0
 
 
-def _answer(**answer: Any) -> None:
+def _answer(answers: int, **answer: Any) -> None:
     with suppress(OSError):  # the process was killed
-        print(json.dumps(answer), flush=True)
+        os.write(answers, json.dumps(answer).encode() + b"\n")
 
 
 def _orders(parent: int) -> Iterator[dict[str, Any] | None]:
@@ -156,27 +161,26 @@ class _Copies:
         before, self._error = self._error, error
         return None if error == before else error
 
-    def finish(self, *, is_over: bool) -> None:
-        """Make the last copy; the last user of this host removes the local files if it *is_over*.
-
-        Otherwise it was killed, and `rlprof salvage` needs them.
-        """
+    def finish(self) -> tuple[int, str]:
+        """Make the last copy; return how many files are left, and why."""
         for number in range(_TRIES):
             left, error = self._copied()
             if not left:
                 break
             if number < _TRIES - 1:
                 time.sleep(2**number)
-        _answer(left=left, error=error)
-        if is_over and not left and self._is_last():
-            shutil.rmtree(self._run, ignore_errors=True)
+        return left, error
 
-    def _is_last(self) -> bool:
+    def leave(self) -> None:
+        """Remove the local files if no other session of this host uses them.
+
+        A process that was killed does not leave: `rlprof salvage` needs its files.
+        """
         try:
             fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            return False
-        return True
+            return
+        shutil.rmtree(self._run, ignore_errors=True)
 
     def _copied(self) -> tuple[int, str]:
         """Copy what is new; return how many files are left, and why."""
