@@ -143,7 +143,7 @@ def _steps(
     holders = holders_of(recorded)
     busy: list[Busy] = busy_of(recorded, timeline) if holders else [{}] * len(timeline)
     made = []
-    for place, requests in enumerate(in_flight(recorded, timeline)):
+    for place, running in enumerate(in_flight(recorded, timeline)):
         bounds = int(timeline.starts[place]), int(timeline.ends[place])
         own = pieces[place]
         found = rollout = None
@@ -168,7 +168,7 @@ def _steps(
             path=path_of(
                 own, bounds, step=place, tracks=tracks, ranks=ranks, found=found, epoch=epoch
             ),
-            flow=flow_of(own, bounds, found, rollout, requests),
+            flow=flow_of(own, bounds, found, rollout, running=running, words=recorded.words),
             bubbles=tuple(bubbles_of(recorded, holders, busy[place], own, bounds)),
             touches=tuple(touched.touches.get(place, ())),
             cost_s=covered(touched.cost_ns.get(place, ())) / 1e9,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlprof_report._figures.intervals import Interval, clipped, covered, without
+from rlprof_report._figures.held import held_by
+from rlprof_report._figures.intervals import Interval, clipped, covered, merged, without
 from rlprof_report._figures.path import BETWEEN
 from rlprof_report._figures.trajectories import ROLLOUT, SYNC, UPDATE, WAITING
 from rlprof_report.values.step import Flow, Help
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rlprof_report._figures.phases import Piece
     from rlprof_report._figures.trajectories import Trajectories
+    from rlprof_report._spans.rows import Words
     from rlprof_report.values.step import Ranks, Rollout, Step
 
 
@@ -106,11 +108,13 @@ def flow_of(
     bounds: Interval,
     found: Trajectories | None,
     rollout: Rollout | None,
-    requests: Sequence[Interval],
+    *,
+    running: np.ndarray,
+    words: Words,
 ) -> Flow | None:
     """Describe a step that generates and updates at once; None: this step does not.
 
-    *requests* are those in flight. Engines that go on over the edges of steps are idle without any.
+    *running* are the parts of trajectories that run in it, also those that began in an earlier one.
     """
     apart = found is not None and not found.phase
     rolling = [
@@ -130,37 +134,28 @@ def flow_of(
     waiting = [(p.start, p.end) for p in pieces if WAITING.search(p.name)]
     idle_ns = covered([*waiting, *syncs]) if waiting else length - covered(updating)
     idle = idle_ns / length
-    served = clipped(requests, *bounds)
-    running = rollout.utilisation if rollout is not None else None
-    if (apart and served) or running is None:
-        running = covered(served or rolling) / length
-    rollout_idle = 1 - running
+    requests = running[running["name"] == words.number("request")]
+    served = clipped(requests[["start", "end"]].tolist(), *bounds)
+    used = rollout.utilisation if rollout is not None else None
+    if (apart and served) or used is None:  # engines that never stop are idle without a request
+        used = covered(served or rolling) / length
+    count = len(found.ids) if found is not None else 0
     shorter = min(covered(rolling), covered(updating))
     return Flow(
         trainer_idle=idle,
-        rollout_idle=rollout_idle,
+        rollout_idle=1 - used,
         overlap=together / shorter if shorter else 0.0,
         sync_served_s=(covered(syncs) - without(syncs, served)) / 1e9,
         lag=_lag(pieces, found),
-        advice=_advice(idle, rollout_idle, found, rollout),
+        advice=_advice(idle, 1 - used),
+        held_by=held_by(merged(waiting), running, words, count),
     )
 
 
-def _advice(
-    trainer_idle: float,
-    rollout_idle: float,
-    found: Trajectories | None,
-    rollout: Rollout | None,
-) -> str:
-    """Say which side has devices to spare, by verl's rule, or what both wait for."""
-    if min(trainer_idle, rollout_idle) > _BOTH and found is not None and rollout is not None:
-        lasted_s = float((found.ended - found.began).sum()) / 1e9
-        share = sum(rollout.tools_by_name.values()) / max(lasted_s, 1e-9)
-        what = "look at what trajectories do between their requests"
-        if share > _BOTH:
-            most = next(iter(rollout.tools_by_name))
-            what = f"trajectories spend {share:.0%} of their time in tools, the most in {most}"
-        return f"The engines wait, too: {what}."
+def _advice(trainer_idle: float, rollout_idle: float) -> str:
+    """Say which side has devices to spare, by verl's rule, or that both wait."""
+    if min(trainer_idle, rollout_idle) > _BOTH:
+        return "The engines wait, too: look at what trajectories do between their requests."
     if rollout_idle > trainer_idle + 0.1:
         return "The engines wait more than the trainer: give some of their devices to it."
     if trainer_idle > rollout_idle + 0.1:

@@ -73,18 +73,15 @@ def by_step(recorded: Recorded, timeline: Timeline) -> list[np.ndarray]:
     return [recorded.parts[order[start:end]] for start, end in pairwise(edges)]
 
 
-def in_flight(recorded: Recorded, timeline: Timeline) -> Iterator[list[tuple[int, int]]]:
-    """Give the requests in flight during each step, also those that began in an earlier one."""
-    rows = recorded.parts[recorded.parts["name"] == recorded.words.number("request")]
-    order = np.argsort(rows["start"], kind="stable")
-    starts, ends = rows["start"][order], rows["end"][order]
+def in_flight(recorded: Recorded, timeline: Timeline) -> Iterator[np.ndarray]:
+    """Give the parts that run during each step, also those that began in an earlier one."""
+    rows = recorded.parts[np.argsort(recorded.parts["start"], kind="stable")]
+    starts, ends = rows["start"], rows["end"]
     firsts = np.searchsorted(np.maximum.accumulate(ends), timeline.starts, "right")
     lasts = np.searchsorted(starts, timeline.ends)
     edges = zip(firsts.tolist(), lasts.tolist(), timeline.starts.tolist(), strict=True)
     for first, last, begin in edges:
-        is_there = ends[first:last] > begin  # one that never ends keeps all after it in reach
-        chosen = starts[first:last][is_there], ends[first:last][is_there]
-        yield list(zip(*(one.tolist() for one in chosen), strict=True))
+        yield rows[first:last][ends[first:last] > begin]  # one without end keeps all in reach
 
 
 def tokens_of(recorded: Recorded, timeline: Timeline) -> list[int]:

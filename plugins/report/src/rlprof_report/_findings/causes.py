@@ -229,12 +229,13 @@ def _waits(facts: Facts) -> Iterator[Measure]:
     if waits and facts.step.flow is not None:
         longest = max(waits, key=lambda phase: phase.seconds)
         seconds = sum(phase.seconds for phase in waits)
+        why = f": {facts.step.flow.held_by}" if facts.step.flow.held_by else ""
         yield Measure(
             "wait",
             seconds,
             "",
-            f"Training waits {secs(seconds)} for trajectories in {longest.name}.",
-            (facts.step.flow.advice,),
+            f"Training waits {secs(seconds)} for trajectories in {longest.name}{why}.",
+            () if why else (facts.step.flow.advice,),
             (f"phase {longest.name}",),
             phase=longest.name,
             bound_s=seconds,

@@ -10,6 +10,7 @@ import numpy as np
 from rlprof.errors import RlprofError
 from rlprof.types import DRIVER
 from rlprof_report._figures.intervals import clipped, covered, merged
+from rlprof_report._figures.trajectories import ROLLOUT
 from rlprof_report._findings import verdict
 from rlprof_report._findings.causes import measures_of
 from rlprof_report._findings.facts import Context, Measure
@@ -19,7 +20,7 @@ from rlprof_report._findings.odd import long_though_touched, odd_lengths
 from rlprof_report._findings.queues import queues_of
 from rlprof_report._findings.slow_steps import slow_step, unexplained
 from rlprof_report._findings.weigh import Row, Weighed, in_one, rows_of, weigh, weigh_one
-from rlprof_report._findings.words import finding_of, has_tool, numbered, step_ahead
+from rlprof_report._findings.words import command_of, finding_of, has_tool, numbered, step_ahead
 from rlprof_report._plain import secs
 from rlprof_report.device._findings import device_findings, late_in
 
@@ -75,13 +76,15 @@ def conclude(
         elif touched:
             notes.append(" ".join(touched))
         queues = queues_of(analysis, run)
+        if queues:
+            findings = [_queued(one, queues) for one in findings]
         answer = verdict.of_run(
-            analysis, findings, odd=odd, is_guest=run.is_guest, has_tool=has_tool(run),
-            queues=queues,
+            analysis, findings, odd=odd, is_guest=run.is_guest, queues=queues,
+            command=_command(analysis, run, context),
         )  # fmt: skip
         notes += [queues] if queues and queues not in answer else []
         if next_:
-            notes.append(f"{odd} {next_}" if findings else next_)
+            notes.append(next_ if odd in answer else f"{odd} {next_}")
     analysis = attrs.evolve(
         analysis,
         whose=context.name(leader),
@@ -91,6 +94,27 @@ def conclude(
     unknown = unknown_of(analysis, is_whole=not lost)
     met = () if is_stuck else met_of(analysis, run, step=step)
     return attrs.evolve(analysis, notes=(*analysis.notes, *unknown, *met, *notes))
+
+
+def _command(analysis: Analysis, run: Run, context: Context) -> str:
+    """Return the command that records the longest phase where it is worked on."""
+    phase = max(analysis.phases, key=lambda one: one.mean_s, default=None)
+    of_all = "rlprof capture --next 1" + ("" if has_tool(run) else " --tool torch")
+    if phase is None:
+        return of_all
+    engines = [one.role for one in run.attached if one.target.replica is not None]
+    if engines and ROLLOUT.search(phase.name):
+        return command_of(run, engines[0], None, phase.name, at=None, with_torch=False) or of_all
+    ranks = (one for step in analysis.steps for one in step.ranks if one.phase == phase.name)
+    role = next((one.role for one in ranks), context.processes[context.leader].target.role)
+    return command_of(run, role, None, phase.name, at=None) or of_all
+
+
+def _queued(finding: Finding, queues: str) -> Finding:
+    """Let a trainer that waits for engines hear of their *queues*, in place of advice."""
+    if finding.cause != "wait" or ": " in finding.title:
+        return finding
+    return attrs.evolve(finding, title=f"{finding.title} {queues}", evidence=finding.evidence[:1])
 
 
 def _by_size(findings: Sequence[Finding], devices: Sequence[Finding], clean: int) -> list[Finding]:

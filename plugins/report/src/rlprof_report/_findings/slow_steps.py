@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _SLOW, _SLOW_S = 1.5, 0.5
 """A step is slow without a known cause if it takes this many times the median, and this many
 seconds more; if it is the only one, twice as many."""
+_ALL, _LARGE = 3, 0.05
+"""If this many phases of this share of a step are all slow, the cause is outside of them."""
 _REGULAR = 4
 """A phase that occurs in at least a quarter of the steps does not make a step unusual."""
 
@@ -74,15 +76,20 @@ def slow_step(step: Step, peers: Sequence[Step], usual_s: float, context: Contex
     if late is not None and late.seconds >= more / 2:
         seconds = min(late.seconds, more)
         return attrs.evolve(late, seconds=seconds, bound_s=seconds)
-    grown, rare = {}, set()
+    grown, rare, times = {}, set(), []
     for phase in step.phases:
         own = [one.took(phase.name) for one in peers]
-        grown[phase.name] = phase.seconds - float(np.median(own))
+        usual = float(np.median(own))
+        grown[phase.name] = phase.seconds - usual
         rare |= {phase.name} if 2 * np.count_nonzero(own) < len(own) else set()
+        times += [phase.seconds / usual] if usual >= _LARGE * usual_s else []
     gap = step.unaccounted_s - float(np.median([one.unaccounted_s for one in peers]))
     grown["the time between phases"] = gap
     name = max(grown, key=lambda one: grown[one])
-    why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. The cause is unclear."
+    cause = "The cause is unclear."
+    if len(times) >= _ALL and min(times) >= _SLOW:
+        cause = "All phases take longer in it, as where another program uses the CPUs."
+    why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. {cause}"
     if name in rare:
         why = f"takes {secs(grown[name])}, and most steps have no such phase."
     seconds = min(grown[name], more) if grown[name] > 0 else more

@@ -40,13 +40,13 @@ def of_run(
     *,
     odd: str = "",
     is_guest: bool = False,
-    has_tool: bool = True,
     queues: str = "",
+    command: str = "",
 ) -> str:
     """Answer for the run as a whole, which `rlprof attach` made if *is_guest*.
 
     *odd* says what is odd about the lengths of its steps, if anything is, and *queues* how many
-    requests wait in engines. *has_tool*: whether the config names a tool to record with.
+    requests wait in engines. *command* records the longest phase.
     """
     clean, median_s = analysis.clean, analysis.clean.median_s
     if median_s is None or len(clean.steps) < 2:
@@ -57,9 +57,11 @@ def of_run(
     head = f"A step takes {secs(median_s)} (median of {len(clean.steps)}{mean})."
     few = " With so few steps, the order of causes may change." if len(clean.steps) < 5 else ""
     if not findings:
-        return f"{head} {odd or _nothing(analysis, queues, has_tool=has_tool)}"
+        return f"{head} {odd or _nothing(analysis, queues, command)}"
     first, which = findings[0], "a step"
     if len(first.steps) < len(clean.steps) / 2:
+        if odd:  # a trend concerns more steps
+            return f"{head} {odd}"
         which = "such a step" if len(first.steps) > 1 else numbered(first.steps)
     return f"{head} {first.title} {_without(first, which)}{few}"
 
@@ -82,7 +84,7 @@ def with_lost(answer: str, lost: Sequence[str]) -> str:
     return f"Cannot tell for sure: {lost[0]}{more} {answer.rstrip()}"
 
 
-def _nothing(analysis: Analysis, queues: str, *, has_tool: bool) -> str:
+def _nothing(analysis: Analysis, queues: str, command: str) -> str:
     """Name the phase to look into if no cause is known, and whether it may hide a late rank."""
     longest = max(analysis.phases, key=lambda one: one.mean_s, default=None)
     if longest is None:
@@ -96,7 +98,7 @@ def _nothing(analysis: Analysis, queues: str, *, has_tool: bool) -> str:
         )
     if queues and ROLLOUT.search(longest.name):
         return f"The longest phase is {longest.name} ({share}). {queues}"
-    what = _look_into(analysis, longest.name, has_tool=has_tool)
+    what = _look_into(analysis, longest.name, command)
     if ROLLOUT.search(longest.name) and not any(one.rollout for one in analysis.steps):
         what = (
             "it notes no trajectories, so tails and replicas cannot be judged: mark them with "
@@ -105,7 +107,7 @@ def _nothing(analysis: Analysis, queues: str, *, has_tool: bool) -> str:
     return f"{_ODD} The longest phase is {longest.name} ({share}); {what}."
 
 
-def _look_into(analysis: Analysis, phase: str, *, has_tool: bool) -> str:
+def _look_into(analysis: Analysis, phase: str, command: str) -> str:
     """Say what most of *phase* is, or how to see inside: on the timeline, or by recording it."""
     known = _most_of(analysis, phase)
     if known:
@@ -113,7 +115,6 @@ def _look_into(analysis: Analysis, phase: str, *, has_tool: bool) -> str:
     ids = (str(one["window"]) for one in analysis.captures if one["state"] == "whole")
     if any(one.partition("/")[2] in ("", phase) for one in ids):
         return "look inside its windows with rlprof view"
-    command = "rlprof capture --next 1" + ("" if has_tool else " --tool torch")
     return f"record it to see inside: {command} while a run goes on"
 
 

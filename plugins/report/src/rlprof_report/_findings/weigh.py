@@ -35,6 +35,8 @@ _JITTER_S = 0.05
 """Causes that take less are not reported: schedulers and interpreters take as much."""
 _RARE, _RARE_S = 0.25, 0.5
 """A cause of only a few steps must take this share of a step, and these seconds."""
+_PART = 0.25
+"""And this share of what the step takes longer: else something larger slows it."""
 _OFTEN = 3
 """A cause that names one process in this many steps needs fewer seconds."""
 _ONCE, _ONCE_S = 0.5, 1.0
@@ -173,7 +175,7 @@ def _rare(steps: Sequence[Step], rows: Sequence[Row], key: Key) -> Weighed | Non
     costs = np.array([row[key].seconds if key in row else 0.0 for row in rows])
     excess = costs - np.median(costs)
     slow = np.array([one.seconds for one in steps]) - usual_s
-    is_large = (excess >= _RARE * usual_s) & (slow >= excess / 2)
+    is_large = (excess >= np.maximum(_RARE * usual_s, _PART * slow)) & (slow >= excess / 2)
     shown = np.flatnonzero(is_large & (excess >= _RARE_S)).tolist()
     often = np.flatnonzero(is_large & (excess >= _JITTER_S)).tolist()
     is_ones = key[0] in _OF_SOMEBODY and len({rows[one][key].who for one in often}) == 1

@@ -24,8 +24,9 @@ _LATE = 0.05
 """The least share of a window, and of a step, that the others wait for one rank."""
 _SMALL = 0.05
 """Of a finding: phases with a smaller share of it are not named."""
-_VOTES = 0.5
-"""The least share of the collectives to which the rank came last."""
+_VOTES, _MOSTLY = 0.5, 0.8
+"""The least share of the collectives to which the rank came last, or of all lateness that is its
+own: of two ranks, either comes last to half of those that nobody waits for."""
 _Windows = dict[str, list["LateRank"]]
 """By the name of each window."""
 
@@ -162,9 +163,8 @@ def _last(
     device: Device, usual: _Usual, windows: _Windows, names: Mapping[int, str]
 ) -> list[Finding]:
     """Find the rank that comes last to most collectives in every window."""
-    last = [max(ones, key=lambda one: (one.votes, one.late_s)) for ones in windows.values()]
-    are_late = all(one.votes >= _VOTES * one.collectives for one in last)
-    if len({one.rank for one in last}) != 1 or not are_late:
+    last = [one for ones in windows.values() if (one := _last_of(ones)) is not None]
+    if len(last) < len(windows) or len({one.rank for one in last}) != 1:
         return []
     # The others wait as much longer than the late one does.
     waits = [_wait_s(ones, one) for ones, one in zip(windows.values(), last, strict=True)]
@@ -185,16 +185,26 @@ def _last(
     votes, count = sum(one.votes for one in last), sum(one.collectives for one in last)
     return [
         _finding(
-            f"{role}: {who} the last to reach collectives, and the others wait.",
+            f"{role}: {who} the last to reach collectives, and the others wait "
+            f"{secs(sum(waits) / steps)}.",
             (
                 f"This was so in {votes} of {count} collectives, in {many}.",
-                f"The others wait {secs(sum(waits))} longer in collectives.",
+                f"There, the others wait {secs(sum(waits))} longer in collectives.",
             ),
             (sum(waits) / steps, span_s / steps),
             mine[0],
             usual,
         )
     ]
+
+
+def _last_of(ones: Sequence[LateRank]) -> LateRank | None:
+    """Return the rank that comes latest by far, or last to most collectives."""
+    latest, late_s = max(ones, key=lambda one: one.late_s), sum(one.late_s for one in ones)
+    if latest.late_s >= _MOSTLY * late_s > 0:
+        return latest
+    voted = max(ones, key=lambda one: (one.votes, one.late_s))
+    return voted if voted.votes >= _VOTES * voted.collectives else None
 
 
 def _phase_of(one: CaptureDevice) -> str:

@@ -218,6 +218,8 @@ class Flow:
     lag: Mapping[str, float] = attrs.field(factory=dict)
     """Trainer's version less that of its trajectories: p50, p99, max; empty: not noted."""
     advice: str = ""
+    held_by: str = ""
+    """What trajectories do while the trainer waits for them; empty: nothing stands out."""
     sync_served_s: float = 0.0
     """Seconds of the phases that bring weights, with a request in flight."""
 
