@@ -187,6 +187,18 @@ def test_the_rank_that_waits_least_came_last(tmp_path):
     assert late.title in [one.title for one in device_findings(few)]  # by far the latest
 
 
+def test_a_role_that_compiles_is_named(tmp_path):
+    """The time in which `torch.compile` compiles is a finding, and nested parts count once."""
+    run, parts = Windows(tmp_path), [("outer", 0, 4e5), ("inner", 1e5, 1e5), ("inner", 2e6, 1e6)]
+    events = [operator(f"{name} (dynamo_timed)", *times) for name, *times in parts]
+    for rank in range(2):
+        run.add(text_of([*events, operator("aten::mm", 5e5, 1e5)]), rank=rank)
+
+    (found,) = device_findings(device_of(run.read()))
+
+    assert found.title == "actor: torch.compile compiles for 0.40 s, 40% of update."
+
+
 def test_ranks_that_are_late_by_turns_are_named(tmp_path):
     """Ranks that are last by turns are named together, by their host or their numbers."""
     run, others = Windows(tmp_path / "a"), Windows(tmp_path / "b")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from rlprof_report._slices import ENDING, engine_requests
 from rlprof_report.device._roles import by_role, late_ranks, times_of
 from rlprof_report.device._tops import tops
@@ -45,11 +47,16 @@ def device_of(run: Run) -> Device | None:
                     requests.setdefault(target, []).extend(engine_requests(file, 0, faults))
                     notes += [f"{artifact.path}: {words}" for words in faults]
                     continue
-                found = figures_of(run.path / artifact.path, _stretch(capture))
+                stretch = _stretch(capture)
+                found = figures_of(run.path / artifact.path, stretch)
             except UnreadableError as exc:
                 notes.append(f"{artifact.path}: {exc}")
                 continue
-            looked.append((_shown(capture, artifact, found, hosts[capture.process]), found))
+            shown = _shown(capture, artifact, found, hosts[capture.process])
+            if capture.closed_ns is not None:
+                window_s = (stretch.until_ns - stretch.from_ns) / 1e9
+                shown = attrs.evolve(shown, window_s=window_s, compile_s=found.compile_s)
+            looked.append((shown, found))
             # A rank of several traces (workers, parts) is compared with the same ones of the
             # others. Replicas serve by themselves: what they do at the same time is no collective.
             key = target.role, window, capture.tool, artifact.part, str(target.replica)

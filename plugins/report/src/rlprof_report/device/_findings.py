@@ -1,8 +1,9 @@
-"""Findings from devices: exposed communication, a host that is too slow, a late rank."""
+"""Findings from traces: exposed communication, a host that is too slow or compiles, a late rank."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rlprof_report.values import Analysis
     from rlprof_report.values.step import Step
 
-_EXPOSED, _LAUNCH_BOUND = 0.10, 0.20
+_EXPOSED, _LAUNCH_BOUND, _COMPILED = 0.10, 0.20, 0.10
 """The least shares of the recorded phases for a finding."""
 _LATE = 0.05
 """The least share of a window, and of a step, that the others wait for one rank."""
@@ -27,6 +28,10 @@ _SMALL = 0.05
 _VOTES, _MOSTLY = 0.5, 0.8
 """The least share of the collectives to which the rank came last, or of all lateness that is its
 own: of two ranks, either comes last to half of those that nobody waits for."""
+_SHAPES = (
+    "If shapes change from step to step, pad them or mark them as dynamic; TORCH_LOGS=recompiles "
+    "says why."
+)
 _Windows = dict[str, list["LateRank"]]
 """By the name of each window."""
 
@@ -41,7 +46,7 @@ def device_findings(device: Device, analysis: Analysis | None = None) -> tuple[F
     if analysis is not None and analysis.clean.median_s:
         phases = {one.name: one.median_s for one in analysis.phases}
         usual = _Usual(phases, analysis.clean.median_s, analysis.clean.steps)
-    found = [*_of_roles(device, usual), *_of_ranks(device, usual)]
+    found = [*_of_roles(device, usual), *_of_compiler(device, usual), *_of_ranks(device, usual)]
     return tuple(sorted(found, key=lambda finding: -finding.seconds))
 
 
@@ -85,7 +90,7 @@ def _of_roles(device: Device, usual: _Usual) -> Iterator[Finding]:
                 f"; the host spends the most time in {operator}" if operator else "",
             ),
         ):  # fmt: skip
-            seconds, of_s, phases = _of_a_step(ones, of, usual)
+            seconds, of_s, phases = _of_a_step(ones, of, usual, _on_device)
             if not of_s or seconds / of_s < least:
                 continue
             worst, traces = max(ones, key=of), f"{len(ones)} trace{'s' * (len(ones) != 1)}"
@@ -101,8 +106,29 @@ def _of_roles(device: Device, usual: _Usual) -> Iterator[Finding]:
             )
 
 
+def _of_compiler(device: Device, usual: _Usual) -> Iterator[Finding]:
+    """Name the role that waits for `torch.compile`, as where shapes change from step to step."""
+    for role in dict.fromkeys(one.role for one in device.captures):
+        ones = [one for one in device.captures if one.role == role and one.window_s]
+        of, lasted = attrgetter("compile_s"), attrgetter("window_s")
+        seconds, of_s, phases = _of_a_step(ones, of, usual, lasted)
+        if of_s and seconds / of_s >= _COMPILED:
+            worst = max(ones, key=of)
+            yield _finding(
+                f"{role}: torch.compile compiles for {secs(seconds)}, {seconds / of_s:.0%} of "
+                f"{listed(phases)}.",
+                (f"{worst.target} in {worst.window} has the most: {secs(of(worst))}.", _SHAPES),
+                (seconds, of_s),
+                worst,
+                usual,
+            )
+
+
 def _of_a_step(
-    ones: Sequence[CaptureDevice], of: Callable[[CaptureDevice], float], usual: _Usual
+    ones: Sequence[CaptureDevice],
+    of: Callable[[CaptureDevice], float],
+    usual: _Usual,
+    lasted: Callable[[CaptureDevice], float],
 ) -> tuple[float, float, list[str]]:
     """Return the seconds in a step of one rank, those of its phases, and the names of most."""
     by_phase: defaultdict[str, list[CaptureDevice]] = defaultdict(list)
@@ -112,7 +138,7 @@ def _of_a_step(
     for phase, own in by_phase.items():
         count = len({(one.target, _step_of(one)) for one in own})
         bad_s = sum(map(of, own)) / count
-        span_s = sum(one.temporal.window_s for one in own if one.temporal) / count
+        span_s = sum(map(lasted, own)) / count
         clean_s = usual.of(phase)
         if clean_s is not None:
             bad_s, span_s = min(bad_s, max(0.0, clean_s - (span_s - bad_s))), clean_s
@@ -220,6 +246,10 @@ def _step_of(one: CaptureDevice) -> str:
 def _wait_s(ones: Sequence[LateRank], last: LateRank) -> float:
     others = [one.late_s for one in ones if one.rank != last.rank]
     return last.late_s - sum(others) / len(others) if others else 0.0
+
+
+def _on_device(one: CaptureDevice) -> float:
+    return one.temporal.window_s if one.temporal else 0.0
 
 
 def _exposed(one: CaptureDevice) -> float:

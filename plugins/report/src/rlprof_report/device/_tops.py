@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from rlprof_report.device._kinds import WORDS
-from rlprof_report.device._sweeps import self_times
+from rlprof_report.device._sweeps import covered, self_times
 from rlprof_report.device.values import TopName
 
 if TYPE_CHECKING:
@@ -55,6 +55,14 @@ def operators_of(events: Events, from_ns: int, until_ns: int) -> dict[str, Total
     names = list(events.host_names)
     totals = _totals(events.host_names, events.host_name[inside], own)
     return {names[number]: total for number, total in totals.items()}
+
+
+def compile_ns(events: Events, from_ns: int, until_ns: int) -> int:
+    """Return how long `torch.compile` compiled inside the window."""
+    compiles = [name.endswith(" (dynamo_timed)") for name in events.host_names]
+    own = np.flatnonzero(np.array(compiles, bool)[events.host_name])
+    starts, ends = events.host_starts[own], events.host_ends[own]
+    return covered(np.clip(starts, from_ns, until_ns), np.clip(ends, from_ns, until_ns))
 
 
 def tops(totals: dict[str, Total]) -> tuple[TopName, ...]:

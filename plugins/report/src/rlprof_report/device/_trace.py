@@ -11,7 +11,7 @@ from rlprof_report._slices import epoch_ns_of
 from rlprof_report.device._events import FARTHEST_NS, SYNC, read_events
 from rlprof_report.device._kinds import COMMUNICATION, chosen
 from rlprof_report.device._temporal import idle_of, temporal_of
-from rlprof_report.device._tops import kernels_of, operators_of
+from rlprof_report.device._tops import compile_ns, kernels_of, operators_of
 from rlprof_traces import TraceText
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class TraceFigures:
     kernels: dict[str, Total]
     operators: dict[str, Total]
     memory: tuple[MemoryPeak, ...]
+    compile_s: float
     meetings: tuple[Meeting, ...]
     """In the order of time."""
     notes: tuple[str, ...]
@@ -86,6 +87,7 @@ def figures_of(path: Path, stretch: Stretch | None = None) -> TraceFigures:
         kernels=kernels_of(events, found),
         operators=operators_of(events, begin, end),
         memory=tuple(peak for _, peak in sorted(events.memory.items())),
+        compile_s=compile_ns(events, begin, end) / 1e9,
         meetings=tuple(_meetings(events, found, begin, end)),
         notes=tuple(notes),
     )

@@ -93,6 +93,10 @@ class CaptureDevice:
     notes: tuple[str, ...] = ()
     """What could not be read or is left out, one sentence each."""
     host: str = ""
+    window_s: float = 0.0
+    """From the begin of the window to its end; 0: it has no end."""
+    compile_s: float = 0.0
+    """In which `torch.compile` compiled."""
 
 
 @attrs.frozen
