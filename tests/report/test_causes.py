@@ -382,9 +382,9 @@ def test_two_slow_tools_are_two_causes(tmp_path):
     (python,), (search,), (both,) = (
         [one for one in found if words in one.title]
         for words in (
-            "in the tool python",
-            "in the tool search",
-            "waits 0.10 s for the tool python",
+            "in the tool `python`",
+            "in the tool `search`",
+            "waits 0.10 s for the tool `python`",
         )
     )
     assert (python.steps, search.steps, both.cause) == ((41,), (26,), "tools")

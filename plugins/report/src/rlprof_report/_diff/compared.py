@@ -88,7 +88,7 @@ def _sentences(step: Change, phases: Sequence[Change]) -> Iterator[str]:
                 much = seconds(one.a_s or one.b_s)
                 yield f"{one.name} adds {much} to a step of {other}, about 0 s in {side}."
     steps = f"{step.a_steps} and {step.b_steps} steps"
-    yield f"With {steps}, a change below {percent(step.visible)} of a step cannot be seen."
+    yield f"With {steps}, a change below {percent(step.visible)} of a step may be missed."
 
 
 def _change(change: Change) -> str:

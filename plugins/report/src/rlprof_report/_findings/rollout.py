@@ -84,9 +84,9 @@ def _tool(facts: Facts, rollout: Rollout) -> Measure | None:
             "tools",
             seconds,
             name,
-            f"The rollout waits {secs(seconds)} for the tool {name}.",
+            f"The rollout waits {secs(seconds)} for the tool `{name}`.",
             ("That is how much earlier it would end if this tool took no time.",),
-            (f"tool {name} in {rollout.phase}",),
+            (f"tool `{name}` in {rollout.phase}",),
         )
     spent = (
         f"In step {facts.step.step} they are {rollout.stalls} of {rollout.trajectories}; the "
@@ -97,7 +97,7 @@ def _tool(facts: Facts, rollout: Rollout) -> Measure | None:
         "tool",
         seconds,
         name,
-        f"Trajectories that stall in the tool {name} hold up the rollout by {secs(seconds)}.",
+        f"Trajectories that stall in the tool `{name}` hold up the rollout by {secs(seconds)}.",
         (spent,),
         (f"trajectory {rollout.longest}",),
     )
@@ -105,7 +105,7 @@ def _tool(facts: Facts, rollout: Rollout) -> Measure | None:
 
 def _blocked(blocked: Blocked, context: Context) -> Measure:
     who, is_tool = context.name(blocked.process), blocked.name == "tool_call"
-    what = f"the tool {blocked.tool}" if is_tool else "the reward"
+    what = f"the tool `{blocked.tool}`" if is_tool else "the reward"
     times = f"{blocked.calls} times" if blocked.calls > 1 else "once"
     why = "Its calls run one at a time: await them, or use threads, as asyncio.to_thread does."
     if blocked.is_one:
