@@ -13,7 +13,7 @@ import rlprof
 from rlprof_cli import main
 from tests.bucket.training import TRAIN, config
 from tests.cases import cases
-from tests.waiting import wait_until
+from tests.waiting import processes, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +144,22 @@ def test_what_a_file_system_prints_is_no_answer(launch, url, tmp_path, capsys):
     trained(launch("host0", size=1, env={"PYTHONPATH": str(tmp_path)}))
 
     assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
+
+
+def test_a_bucket_that_hangs_leaves_no_process(launch, tmp_path):
+    """The helper of a bucket that hangs ends once opening has failed or its process was killed."""
+    launches = tmp_path / "bucket/runs/.launches"
+    launches.mkdir(parents=True)
+    os.mkfifo(launches / "job-7")
+    off = launch("host0", size=1, limits={"configure_timeout_s": 1})
+    killed = launch("host1", size=1, env={"BUCKET_LAST_S": "1"})
+    wait_until(lambda: processes("copier", str(tmp_path / "host1")))
+
+    killed.kill()
+
+    assert off.stdout.readline() == "open\n"
+    assert processes("copier", str(tmp_path / "host0")) == []
+    wait_until(lambda: not processes("copier", str(tmp_path)))
 
 
 def test_copies_that_fail_stay_on_the_host(launch, url, tmp_path, capsys):

@@ -73,9 +73,12 @@ class Helper:
         if os.getpid() != self._pid:
             self._close()
 
-    def end(self) -> None:
-        """Let it make the last copy and end."""
+    def kill(self) -> None:
+        """End it at once, for it has nothing to copy."""
+        self._process.kill()
+        self._process.wait()
         self._close()
+        os.close(self._answers)
 
     def last(self, within_s: float, waiting: Callable[[], object]) -> int | None:
         """Return how many files it could not copy, or None if it is not done *within_s*.

@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ PERIOD_S = float(os.environ.get("BUCKET_PERIOD_S", "15"))
 """Between two copies."""
 _TRIES = 3
 """How often the last copy is tried."""
-_LAST_S = 600
+_LAST_S = int(os.environ.get("BUCKET_LAST_S", "600"))
 """How long the last copy may take in all."""
 _MOST_FAILURES = 3
 """After so many files that fail, a turn ends: the bucket does not answer, and closing waits."""
@@ -42,6 +43,7 @@ def main(argv: list[str]) -> int:
     os.nice(10)
     answers = os.dup(1)
     os.dup2(2, 1)  # a file system may print
+    threading.Thread(target=_end_after, args=[int(parent)], daemon=True).start()
     copies: _Copies | None = None
     has_ended = False
     try:
@@ -59,7 +61,6 @@ def main(argv: list[str]) -> int:
             copies = _Copies(Path(order["copy"]), Stored(order["url"]))
         else:
             _answer(answers, error=_carried_out(stored, Path(local), order))
-    signal.alarm(_LAST_S)
     if copies is not None:
         left, error = copies.finish()
         _answer(answers, left=left, error=error)
@@ -71,6 +72,15 @@ def main(argv: list[str]) -> int:
 def _answer(answers: int, **answer: Any) -> None:
     with suppress(OSError):  # the process was killed
         os.write(answers, json.dumps(answer).encode() + b"\n")
+
+
+def _end_after(parent: int) -> None:
+    """End this process some time after its input or *parent*, even if the bucket hangs."""
+    orders = select.poll()
+    orders.register(0, 0)  # returns once nobody can write
+    while os.getppid() == parent and not orders.poll(1000):
+        pass
+    signal.alarm(_LAST_S)
 
 
 def _orders(parent: int) -> Iterator[dict[str, Any] | None]:
@@ -94,8 +104,7 @@ def _carried_out(stored: Stored, local: Path, order: dict[str, Any]) -> str:
     """Carry out *order*; return what went wrong."""
     try:
         if "look" in order:
-            with _alone(local / ".look.lock"):
-                bring(stored, local, order["look"])
+            bring(stored, local, order["look"])
         else:
             publish(stored, local, order["publish"])
     except (OSError, RunError) as exc:

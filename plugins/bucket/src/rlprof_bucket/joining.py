@@ -37,7 +37,7 @@ def join(
         if found.is_new:
             helper.publish(str(place))
     except BaseException:
-        helper.end()
+        helper.kill()
         raise
     helper.keep_for(found.path)
     return attrs.evolve(found, url=f"{url}/{place}")

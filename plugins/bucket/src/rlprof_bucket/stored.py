@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rlprof.errors import RunError, raised
@@ -98,9 +99,12 @@ class Stored:
     def get(self, name: str, file: Path) -> None:
         """Copy a file from there to *file*, whole or not at all."""
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f".{file.name}.part")
-        self._fs.get_file(self._at(name), str(draft))
-        draft.rename(file)
+        draft = file.with_name(f".{file.name}.{os.getpid()}.part")
+        try:
+            self._fs.get_file(self._at(name), str(draft))
+            draft.rename(file)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @_reaching
     def remove(self, name: str) -> None:
