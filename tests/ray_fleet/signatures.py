@@ -22,6 +22,8 @@ CORE = (
     "get_event_loop", "get_task_events", "PythonFunctionDescriptor",
 )  # fmt: skip
 """Names that rlprof-ray calls in the compiled module."""
+HANDLE = ("_actor_id", "_ray_allow_out_of_order_execution", "_ray_weak_ref")
+GROUPS = r'(?<=")_ray_system(?=")|(?<=method\.)__ray_concurrency_group__(?= =)'
 
 
 def described(sources: Mapping[str, str]) -> Json:
@@ -45,12 +47,10 @@ def described(sources: Mapping[str, str]) -> Json:
         and ast.unparse(one.func).endswith("deserialize_and_register_actor_handle")
     ]
     return {
-        "ActorHandle": {
-            name: has(handle, name) for name in ("_actor_id", "_ray_allow_out_of_order_execution")
-        },
+        "ActorHandle": [name for name in HANDLE if has(handle, name)],
         "__ray_call__": calls,
         "a handle": [re.sub(r"\s+", " ", one) for one in made],
-        "concurrency groups": sorted(set(re.findall(r'"(_ray_system)"', sources[homes["actor"]]))),
+        "concurrency groups": sorted(set(re.findall(GROUPS, sources[homes["actor"]]))),
         "GlobalState": [signature(access[name]) for name in ways if name in access],
         "calls are read elsewhere": "_READ_TASK_EVENTS_FROM_DASHBOARD_HEAD"
         in sources[homes["state"]],

@@ -76,6 +76,26 @@ def test_windows_of_a_killed_actor_fail_or_are_lost(ray, spawn, config, when):
     assert "driver 0/1: actor 2/3: the actor is gone: Actor" in "\n".join(run.problems)
 
 
+# failures.md: actor-gone
+def test_an_actor_that_training_drops_frees_its_cpus(ray, config):
+    """A dropped actor ends, so that a new one gets its CPUs; the run says why it is gone."""
+    make = ray.remote(num_cpus=8)(Trainer).remote
+    with rlprof_ray.Fleet(config(limits=LIMITS)) as fleet:
+        fleet.attach(actor=[actor := make()])
+        ray.get(actor.update.remote(1))
+        del actor
+        total = ray.get((actor := make()).update.remote(1), timeout=30)
+        fleet.attach(actor=[actor])
+        fleet.step(2)
+        with fleet.phase("update"):
+            ray.get(actor.update.remote(2))
+
+    assert total == bare((0,), (1,))[0][0]
+    assert states(fleet.run_dir) == {"2/update actor 0/1": "whole"}
+    (problem,) = rlprof.read(fleet.run_dir).problems
+    assert problem.endswith("actor 0/1: the actor is gone: its last handle was dropped")
+
+
 # failures.md: actor-busy
 @pytest.mark.parametrize("fault", ["hangs in start", "hangs in stop", "dies in stop"])
 def test_a_faulty_replica_delays_no_step_beyond_its_deadlines(ray, spawn, actors, config, fault):

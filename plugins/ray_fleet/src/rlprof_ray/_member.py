@@ -25,11 +25,14 @@ _SYSTEM = "_ray_system"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _GUESSES = re.compile(r" (There are some potential root causes|Some common causes|Owner Id:).*")
 """Sentences of Ray on what may end any process, and numbers."""
+_DROPPED = "all references to the actor were removed"
 
 
 def in_short(exc: BaseException) -> str:
     """Shorten an error of Ray to a line: its beginning, and its end with the cause."""
     text = _GUESSES.sub("", _COLOUR.sub("", str(exc)))
+    if _DROPPED in text:  # else Ray says, too, that it died unexpectedly
+        return "its last handle was dropped"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ends = lines[:1] if len(lines) < 2 else [lines[0], lines[-1]]
     return ": ".join([type(exc).__name__, *(end.rstrip(".:") for end in ends)])[:500]
@@ -38,6 +41,18 @@ def in_short(exc: BaseException) -> str:
 def id_of(actor: Any) -> str:
     """Return the actor's id."""
     return str(actor._actor_id.hex())  # noqa: SLF001 -- Ray has no other name for it
+
+
+def uncounted(actor: Any) -> Any:
+    """Return a handle that does not keep *actor* alive, so that training can drop it.
+
+    An actor ends with its last handle that is not weak; only then are its CPUs free.
+    """
+    if "_ray_weak_ref" not in getattr(actor, "__dict__", ()):  # then Ray would count out the copy
+        return actor
+    handle = object.__new__(type(actor))
+    vars(handle).update(vars(actor), _ray_weak_ref=True)
+    return handle
 
 
 def is_ordered(actor: Any) -> bool:
@@ -93,7 +108,7 @@ class Member:
     """
 
     def __init__(self, actor: Any, hello: Hello) -> None:
-        self.actor = actor
+        self.actor = uncounted(actor)
         self.hello = hello
         self.died = ""
         """Why its process is gone for good."""
