@@ -54,6 +54,17 @@ def test_phases_within_phases_are_counted_once(run):
     assert "step 3: outer 3.0 s, then 0 ms so far" in shown(run)
 
 
+def test_time_in_no_phase_has_a_column(run):
+    """A step that is in no phase for a tenth of its time shows how long."""
+    for kind, name, seconds in ("phase", "rollout", 1), ("step", "3", 3):
+        run.span(run.driver, kind, name, (run.now, run.now + seconds), 3)
+
+    *_, head, _, _, last = shown(run)
+
+    assert head.split()[2:5] == ["rollout", "update_actor", "no"]
+    assert last.split() == ["3", "3.0", "s", "1.0", "s", "-", "2.0", "s"]
+
+
 def test_a_step_without_ended_parts_shows_only_its_time(run):
     """A step and trajectories without ended parts show only their time and number."""
     run.span(run.driver, "span", "trajectory", (run.now, run.now), 3, trajectory="3-0")

@@ -159,7 +159,7 @@ def _gap(facts: Facts, context: Context) -> Iterator[Measure]:
     if context.is_guest:
         where = "the driver between its calls"
         evidence += (
-            "The driver works by itself then, or waits for what Ray does not record: HTTP.",
+            "The driver works by itself then, or waits for HTTP or an actor that is not attached.",
         )
     (process, name), ns = next(iter(facts.between.most_common(1)), ((context.leader, ""), 0))
     if ns and ns / 1e9 >= seconds / 2:

@@ -22,8 +22,10 @@ _ENGINES = 4
 _WINDOWS = 4
 _PHASE = 14
 """Characters of a phase's name at the head of a column."""
-_OTHERS = "others"
-"""The head of the column for phases that do not fit."""
+_OTHERS, _GAP = "others", "no phase"
+"""The heads of the columns for phases that do not fit, and for time in none."""
+_LEAST = 0.1
+"""The least share of a step in no phase that has a column."""
 _WAIT = 0.02
 """The least share of a step for a wait to be shown."""
 
@@ -131,18 +133,25 @@ def _table(live: Live, width: int, room: int) -> list[str]:
     ]
     notes = [_note(live, number, step) for number, step in done]
     free = width - sum(len(column[0]) + 2 for column in fixed) - max(map(len, notes))
-    phases = _phases([step for _, step in done], free)
+    phases = _phases([_parts(step) for _, step in done], free)
     rows = zip(*fixed, *phases, ["NOTE" if any(notes) else "", *notes], strict=True)
     return ["  ".join(row).rstrip() for row in rows]
 
 
-def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
+def _parts(step: LiveStep) -> dict[str, float]:
+    """Return the seconds of its phases, and those in none of them if they are many."""
+    found, whole = step.phases, step.seconds or 0.0
+    gap = whole - sum(found.values())
+    return {**found, _GAP: gap} if gap >= _LEAST * whole > 0 else found
+
+
+def _phases(steps: list[dict[str, float]], free: int) -> list[list[str]]:
     totals: dict[str, float] = {}
     for step in steps:
-        for name, took in step.phases.items():
+        for name, took in step.items():
             totals[name] = totals.get(name, 0.0) + took
     columns = {
-        name: _column(plain(name, _PHASE), (seconds(step.phases.get(name)) for step in steps))
+        name: _column(plain(name, _PHASE), (seconds(step.get(name)) for step in steps))
         for name in totals
     }
     widths = {name: len(column[0]) + 2 for name, column in columns.items()}
@@ -153,7 +162,7 @@ def _phases(steps: list[LiveStep], free: int) -> list[list[str]]:
         left_out.add(shortest)
     chosen = [columns[name] for name in columns if name in widths]
     if chosen and left_out:
-        sums = (sum(step.phases.get(name, 0.0) for name in left_out) for step in steps)
+        sums = (sum(step.get(name, 0.0) for name in left_out) for step in steps)
         chosen.append(_column(_OTHERS, map(seconds, sums)))
     return chosen
 
