@@ -4,6 +4,7 @@ from importlib import metadata
 
 import pytest
 
+from rlprof_ray import _inside
 from rlprof_ray._member import _SYSTEM
 from tests.ray_fleet import signatures
 from tests.signatures.record import number
@@ -27,7 +28,7 @@ def test_the_private_names_in_use_exist(release):
 
     assert said["ActorHandle"] == list(signatures.HANDLE)
     assert said["__ray_call__"] == ["def __ray_call__(self, fn, *args, **kwargs)"]
-    assert said["concurrency groups"] == ["__ray_concurrency_group__", _SYSTEM]
+    assert said["concurrency groups"] == [_inside.GROUP, _SYSTEM]
     way = "_connect_and_get_accessor" if number(release) >= (2, 53) else "_check_connected"
     assert said["GlobalState"] == [f"def {way}(self)"]
     (made,) = said["a handle"]

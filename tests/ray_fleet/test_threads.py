@@ -44,6 +44,15 @@ class AsyncLearner(Learner):
         pass
 
 
+class GroupedLearner(Learner):
+    """An actor whose work has its own thread."""
+
+    def work(self, name):
+        super().work(name)
+
+    work.__ray_concurrency_group__ = "io"  # as ray.method sets it
+
+
 def events(fleet):
     run = rlprof.read(fleet.run_dir)
     ((artifact,),) = (capture.artifacts for capture in run.captures)
@@ -79,6 +88,21 @@ def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config,
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]
     assert events(fleet) & {"before", "inside", "after"} == {"inside"}
+
+
+def test_a_window_holds_the_calls_in_a_concurrency_group(ray, spawn, config):
+    """The driver waits for the start on an actor with concurrency groups, as on a threaded one."""
+    actor = spawn(GroupedLearner, concurrency_groups={"io": 1})
+    tools = {"torch": ON_A_THREAD["torch"] | {"all_threads": True}}
+
+    with attached(config(tool="torch", tools=tools, steps=[1]), actor=[actor]) as fleet:
+        for _ in fleet.steps((1,)):
+            ray.get(actor.work.remote("before"))
+            with fleet.phase("update"):
+                ray.get([actor.work.remote("inside") for _ in range(3)])
+
+    assert rows(fleet) == ["1/update actor 0/1 whole"]
+    assert events(fleet) & {"before", "inside"} == {"inside"}
 
 
 def test_a_busy_event_loop_begins_its_window_late(ray, spawn, config, tmp_path):

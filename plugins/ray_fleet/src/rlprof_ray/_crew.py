@@ -267,6 +267,7 @@ class Crew:
             self.enter([member])
         if ask.what == "configure":
             member.is_on_loop = answer.is_on_loop
+            member.is_ordered = member.is_ordered and not answer.has_groups
         elif ask.what == "start":
             member.why_full = answer.why_full
         if answer.why_not:

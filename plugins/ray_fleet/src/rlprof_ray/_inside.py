@@ -9,7 +9,9 @@ import logging
 import pickle
 import time
 from functools import partial
+from itertools import chain
 from operator import attrgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rlprof.types import DRIVER
@@ -33,6 +35,8 @@ _followers: dict[str, Follower] = {}
 _refused: dict[str, str] = {}
 """Run folder → why this process does not follow."""
 
+GROUP = "__ray_concurrency_group__"
+"""The attribute that `ray.method(concurrency_group=...)` gives a method."""
 _COME_BY_S = 60.0
 """The longest wait for the working thread, to stop tools that must be stopped there."""
 
@@ -55,7 +59,9 @@ def enter(actor: Any, hello: Hello) -> Answer:
 
     began = time.monotonic()
     run, target = hello.run, hello.target
-    is_on_loop = not hello.is_ordered and hello.attribute is None and own_loop() is not None
+    has_groups = _has_groups(actor)
+    is_ordered = hello.is_ordered and not has_groups
+    is_on_loop = not is_ordered and hello.attribute is None and own_loop() is not None
     others = [one.session.run_dir for key, one in _followers.items() if key != run]
     if any(others) and run not in _followers:
         _refused[run] = f"it is recorded by another fleet: {next(filter(None, others))}"
@@ -67,7 +73,7 @@ def enter(actor: Any, hello: Hello) -> Answer:
                 hello.config, run=_folder(hello), role=target.role, rank=target.rank,
                 world_size=target.world_size, coordinates=target.coordinates,
                 replica=target.replica, leader=hello.leader,
-                any_thread=not (hello.is_ordered or is_on_loop),
+                any_thread=not (is_ordered or is_on_loop),
             )  # fmt: skip
     except Exception as exc:
         _refused[run] = f"it does not follow: {exc}"
@@ -86,8 +92,14 @@ def enter(actor: Any, hello: Hello) -> Answer:
     session: Any = follower.session
     return _answer(
         began, "", place=_place(hello, folder), process=session.name,
-        worker=str(_context().get_worker_id()), is_on_loop=is_on_loop,
+        worker=str(_context().get_worker_id()), is_on_loop=is_on_loop, has_groups=has_groups,
     )  # fmt: skip
+
+
+def _has_groups(actor: Any) -> bool:
+    """Whether methods have their own threads; a handle does not know it."""
+    methods = chain.from_iterable(vars(cls).values() for cls in type(actor).__mro__)
+    return any(isinstance(one, FunctionType) and GROUP in vars(one) for one in methods)
 
 
 def _engine(actor: Any, name: str) -> Any:

@@ -131,6 +131,8 @@ class Member:
         """The lead of its wall clock over the driver's."""
         self.boot_id = ""
         """The boot id of its machine, once its clock was read."""
+        self.is_ordered = hello.is_ordered
+        """Whether its calls run one by one, on the working thread."""
         self.is_on_loop = False
         """Whether its windows open and close on its event loop."""
 
@@ -198,7 +200,7 @@ class Member:
 
     def _call(self, how: bytes, *, off_loop: bool = False) -> Any:
         call = self.actor.__ray_call__
-        if self.hello.is_ordered:
+        if self.is_ordered:
             return call.remote(_inside.do, how)
         off_loop = off_loop or self.hello.attribute is not None  # an engine needs its event loop
         do = _inside.do if off_loop else _inside.do_at_work

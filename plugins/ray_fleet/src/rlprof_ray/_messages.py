@@ -33,6 +33,8 @@ class Answer:
     """Ray's id of its process."""
     is_on_loop: bool = False
     """Its windows open and close on its event loop."""
+    has_groups: bool = False
+    """Some of its methods have their own threads, so its calls have no order."""
     why_full: str = ""
     """Why its process opens no further window, whatever it is asked."""
     failed: tuple[str, ...] = ()

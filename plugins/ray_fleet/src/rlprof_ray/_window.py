@@ -81,7 +81,7 @@ class FarWindow:
     def _settle_unordered(self, asks: Sequence[Ask], within_s: float) -> None:
         if threading.current_thread().name.startswith("rlprof-"):  # it has no call to hold back
             return
-        unordered = [ask for ask in asks if not ask.member.hello.is_ordered]
+        unordered = [ask for ask in asks if not ask.member.is_ordered]
         self._crew.settle(unordered, within_s=within_s)
 
     def _send(self, what: bytes) -> None:
