@@ -5,9 +5,9 @@ import pytest
 from rlprof.types import Clock
 from rlprof_cli.doctor import _clocks, _examine, _plugins, examine
 from rlprof_cli.doctor._interpreter import look_at_core, look_at_python
-from rlprof_cli.doctor._plugins import fits, look_at_plugins
+from rlprof_cli.doctor._plugins import look_at_plugins
 from tests.cases import cases
-from tests.core.distributions import CORE, GOOD, install, tool
+from tests.core.distributions import GOOD, install
 
 
 def test_a_python_newer_than_any_that_was_tried_is_named():
@@ -23,27 +23,6 @@ def test_a_second_core_is_named(tmp_path, monkeypatch):
 
     assert found.level == "warn"
     assert f"is installed more than once: 9.9 in {tmp_path}" in str(found)
-
-
-@cases(
-    "requirement, does", ("rlprof>=0.1,<0.2", True), ("rlprof~=0.1.0", True), ("rlprof>=0.2", False)
-)
-def test_ranges_of_versions_are_read(requirement, does):
-    """A requirement on core is compared with the installed version."""
-    assert fits("0.1.0", requirement) is does
-
-
-@pytest.mark.slow
-def test_a_plugin_for_another_core_is_named(tmp_path, monkeypatch):
-    """A plugin that requires another version of rlprof is a warning."""
-    install(
-        monkeypatch, tmp_path, "acme-old", GOOD, tool("old", "Good"), requires=["rlprof>=9,<10"]
-    )
-
-    found = [str(one) for one in look_at_plugins({"old"}, 30)]
-
-    cure = "install versions that fit each other"
-    assert found == [f"tool old: needs rlprof>=9,<10, but this is rlprof {CORE}; {cure}"]
 
 
 @pytest.mark.slow

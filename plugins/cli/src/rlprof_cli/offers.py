@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,6 @@ COMMANDS = "rlprof.commands"
 """The entry-point group of commands; the entry's name is the command, its object a module with
 `add(subparsers)`, as those in `rlprof_cli` are."""
 
-_CORE = re.compile(r"rlprof(-core)?(?![\w.-])(?!.*;.*\bextra\b)", re.IGNORECASE)
-"""A plugin may require core, or the product, whose version is the same; extras do not count."""
-
 
 @attrs.frozen
 class Offer:
@@ -31,8 +27,6 @@ class Offer:
     name: str
     distribution: str
     version: str
-    requires: str
-    """The core that its distribution requires: `rlprof-core>=0.1,<0.2`."""
     entry: metadata.EntryPoint | None = attrs.field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -47,7 +41,7 @@ def offers() -> list[Offer]:
     for kind in plugins.GROUPS:
         installed = list(_installed(kind))
         by_hand = set(plugins.names(kind)) - {offer.name for offer in installed}
-        installed += [Offer(kind, name, "", "", "") for name in by_hand]
+        installed += [Offer(kind, name, "", "") for name in by_hand]
         found += sorted(installed, key=lambda offer: offer.name)
     return found
 
@@ -75,11 +69,9 @@ def _installed(kind: plugins.Kind) -> Iterator[Offer]:
     for entry in plugins.entries(plugins.GROUPS[kind]):
         dist = entry.dist
         if dist is None:
-            yield Offer(kind, entry.name, "?", "?", "", entry)
+            yield Offer(kind, entry.name, "?", "?", entry)
             continue
-        needs = [need.replace(" ", "") for need in dist.requires or ()]
-        core = next(filter(_CORE.match, needs), "")
         head = dist.metadata
         name = head["Name"] if "Name" in head else "?"  # noqa: SIM401 -- mypy knows no get in 3.10
         version = head["Version"] if "Version" in head else "?"  # noqa: SIM401
-        yield Offer(kind, entry.name, name, version, core, entry)
+        yield Offer(kind, entry.name, name, version, entry)

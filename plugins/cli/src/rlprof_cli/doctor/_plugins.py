@@ -1,12 +1,10 @@
-"""Whether the installed plugins fit this core: each is loaded in a separate child."""
+"""Whether the installed plugins load, each in a separate child."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from rlprof.distributions import how_to_install
-from rlprof.plugins import core_version
 from rlprof_cli.doctor._child import ask
 from rlprof_cli.doctor._finding import Finding, advised
 from rlprof_cli.offers import offers
@@ -14,21 +12,13 @@ from rlprof_cli.offers import offers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)(\d+(?:\.\d+)*)$")
-
 
 def look_at_plugins(names: set[str] | None, timeout_s: float) -> Iterator[Finding]:
-    """Report plugins for another core, and load all but tools: dry windows load these.
+    """Load all plugins but tools: dry windows load these.
 
     With *names*, check only these: the config does not use the others.
     """
     found = [offer for offer in offers() if names is None or offer.name in names]
-    core = core_version()
-    for offer in found:
-        if core and not fits(core, offer.requires):
-            what = f"needs {offer.requires}, but this is rlprof {core}"
-            advice = "install versions that fit each other"
-            yield Finding("warn", f"{offer.kind} {offer.name}", what, advice)
     for kind, name in dict.fromkeys((offer.kind, offer.name) for offer in found):
         if kind == "tool":
             continue
@@ -57,30 +47,3 @@ def _capabilities(name: str, timeout_s: float) -> Iterator[Finding]:
         yield Finding("warn", where, f"asking it what works here {answer.fault}")
     for advice in answer.value or ():
         yield advised(where, advice)
-
-
-def fits(version: str, requirement: str) -> bool:
-    """Whether *version* is in the range of *requirement*; True if that cannot be read.
-
-    Separate from `packaging`, which core does not need for anything else.
-    """
-    there = _numbers(version)
-    text = re.sub(r"^[\w.-]+(\[.*?\])?", "", requirement).partition(";")[0].strip(" ()")
-    for clause in filter(None, text.split(",")):
-        found = _CLAUSE.match(clause.strip())
-        if found is None:
-            continue
-        asked, sign = _numbers(found[2]), found[1]
-        close = asked[: max(1, found[2].count("."))]
-        if not {
-            "~=": there >= asked and there[: len(close)] == close,
-            "==": there == asked, "!=": there != asked,
-            "<=": there <= asked, ">=": there >= asked, "<": there < asked, ">": there > asked,
-        }[sign]:  # fmt: skip
-            return False
-    return True
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    found = [int(part) for part in re.findall(r"\d+", re.split(r"[^\d.]", version)[0])]
-    return tuple([*found, 0, 0, 0, 0][:4])
