@@ -60,6 +60,23 @@ def events(fleet):
     return {event.get("name") for event in trace["traceEvents"]}
 
 
+# failures.md: actor-busy
+def test_a_window_that_begins_after_its_phase_is_not_whole(ray, spawn, config):
+    """A busy actor opens its windows too late for their phases, and the run says so of each."""
+    actor = spawn(Learner)
+
+    with attached(config(steps=[1, 2]), actor=[actor]) as fleet:
+        actor.sleep.remote(1, fleet.run_dir / "busy")
+        for step in fleet.steps((1, 2)):
+            with fleet.phase("update"):
+                late = [actor.sleep.remote(0.1, fleet.run_dir / "late")] if step == 2 else []
+        ray.get(late)
+
+    first, second = rlprof.read(fleet.run_dir).captures
+    assert (first.state, second.state) == ("partial", "whole")  # it made a call in the second
+    assert "start: it began after its phase had ended" in first.notes
+
+
 # failures.md: npu-options
 def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, trained):
     """A tool that is bound to a thread fails on a threaded actor, with a remedy."""

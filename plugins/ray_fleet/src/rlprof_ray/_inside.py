@@ -14,6 +14,8 @@ from operator import attrgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from attrs import asdict
+
 from rlprof.types import DRIVER
 from rlprof_ray._loop import on_loop, own_loop
 from rlprof_ray._messages import Answer
@@ -37,6 +39,11 @@ _refused: dict[str, str] = {}
 
 GROUP = "__ray_concurrency_group__"
 """The attribute that `ray.method(concurrency_group=...)` gives a method."""
+_opened: dict[str, int] = {}
+"""Run folder → when its last window had opened, by the wall clock."""
+_MOMENT_NS = 20_000_000
+"""If an ordered actor closes a window sooner, it made no call of note in it."""
+_TOO_LATE = "it began after its phase had ended"
 _COME_BY_S = 60.0
 """The longest wait for the working thread, to stop tools that must be stopped there."""
 
@@ -148,14 +155,37 @@ def begin(
         return _answer(began, _why_none(run), is_new=True)
     phases = () if window.phase is None else (window.phase,)
     why = follower.begin(window, phases=phases, config=config, request=request)
+    if not why:
+        _opened[run] = time.time_ns()
     return _answer(began, why, why_full=follower.session.why_full)
 
 
-def end(actor: Any, run: str, window: Window, reason: str) -> Answer:  # noqa: ARG001
-    """Close it."""
-    began = time.monotonic()
-    follower = _followers.get(run)
-    return _answer(began, _why_none(run) if follower is None else follower.end(window, reason))
+def end(
+    actor: Any, run: str, window: Window, reason: str, *,  # noqa: ARG001
+    over_ns: int, is_ordered: bool,
+) -> Answer:  # fmt: skip
+    """Close it; it fails if it began after *over_ns*, when its phase had ended.
+
+    Calls of an ordered actor may run after the driver's phase; then the window holds them.
+    """
+    began, now_ns = time.monotonic(), time.time_ns()
+    follower, opened_ns = _followers.get(run), _opened.pop(run, 0)
+    if follower is None:
+        return _answer(began, _why_none(run))
+    if opened_ns > over_ns and not (is_ordered and now_ns - opened_ns > _MOMENT_NS):
+        _fail(follower.session, window)
+    return _answer(began, follower.end(window, reason))
+
+
+def _fail(session: Any, window: Window) -> None:
+    """Note that *window* holds nothing of its phase."""
+    for track in session.tracks:
+        opened = track._open  # noqa: SLF001 -- of the same project
+        if opened is not None and opened.window == window:
+            key = {} if track.link is None else {"target": asdict(track.target)}
+            key |= {"window": asdict(window), "hook": "start", "error": _TOO_LATE}
+            for tool in opened.tools:
+                session.write("failed", **key, tool=tool)
 
 
 def push(actor: Any, run: str, name: str, step: int | None, key: int) -> None:  # noqa: ARG001

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from functools import cache, partial
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from rlprof_ray import _inside
@@ -54,9 +56,15 @@ class FarWindow:
 
     def stop(self, reason: str) -> None:
         """Ask all; wait only for event loops, where the next call would precede the answer."""
-        how = order(_inside.end, self._run, self._window, reason)
+        now_ns, window, within_s = time_ns(), self._window, self._limits.stop_timeout_s
+
+        @cache
+        def how(offset_ns: int, *, is_ordered: bool) -> bytes:
+            end = partial(_inside.end, over_ns=now_ns + offset_ns, is_ordered=is_ordered)
+            return order(end, self._run, window, reason)
+
         asks = [
-            member.end(self._window, how, self._limits.stop_timeout_s)
+            member.end(window, how(member.offset_ns, is_ordered=member.is_ordered), within_s)
             for member in self._members
             if not member.gone
         ]
