@@ -96,10 +96,12 @@ def address(ray):
 
 # failures.md: fleets-meet
 def test_fleets_of_a_driver_follow_one_another(ray, actors, config):
-    """A driver may open one fleet after another, each with its own run; two at once are refused."""
-    runs, out = [], []
+    """A fleet follows one that training left open when it failed; two in a `with` are refused."""
+    left, runs, out = [], [], []
 
     for steps in ((1, 2), (3, 4)):
+        left.append(rlprof_ray.Fleet(config()))
+        left[-1].attach(actor=actors)
         with rlprof_ray.Fleet(config(steps=[2, 3], limits=LIMITS)) as fleet:
             with pytest.raises(rlprof.RlprofError, match="a session is open in this process"):
                 rlprof_ray.Fleet(config())
@@ -108,6 +110,7 @@ def test_fleets_of_a_driver_follow_one_another(ray, actors, config):
             runs.append(fleet.run_dir)
 
     assert bare((0, 1), (1, 2, 3, 4)) == out
+    assert {rlprof.read(one.run_dir).state for one in left} == {"ended"}
     assert [sorted(states(run)) for run in runs] == [sorted(WINDOWS)[:2], sorted(WINDOWS)[2:]]
     assert {state for run in runs for state in states(run).values()} == {"whole"}
 

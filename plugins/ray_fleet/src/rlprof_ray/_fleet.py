@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import attrs
 
@@ -28,6 +28,9 @@ log = logging.getLogger("rlprof")
 class Fleet:
     """One run of many actors: the driver's session, and the members that follow it."""
 
+    _loose: ClassVar[Fleet | None] = None
+    """The open fleet of this process, unless a `with` statement closes it."""
+
     def __init__(
         self, config: Mapping[str, Any] | str | os.PathLike[str] | Config | None = None
     ) -> None:
@@ -45,9 +48,14 @@ class Fleet:
         if given is None:
             return
         self._config, uses = check_config(given)
+        if Fleet._loose is not None:  # training failed before its `with`, and is tried again
+            advice = "the fleet of %s was left open; close it before the next, or use a `with`"
+            log.warning(advice, Fleet._loose.run_dir)
+            Fleet._loose.close()
         self.session = rlprof.open(self._config, role=DRIVER, rank=0, world_size=1)
         if isinstance(self.session, rlprof.Session):
             self._roll = Roll(self.session, self._config, uses)
+            Fleet._loose = self
 
     @property
     def run_dir(self) -> Any:
@@ -144,6 +152,8 @@ class Fleet:
         except Exception as exc:  # strict raises; if a signal cuts this, the next call goes on
             raised = exc
         self._is_closed = True
+        if Fleet._loose is self:
+            Fleet._loose = None
         if self._let_go is not None:
             self._let_go()
         if raised is not None:
@@ -170,6 +180,8 @@ class Fleet:
                 attempt("collect", lambda: come_home(session, roll.places))
 
     def __enter__(self) -> Fleet:
+        if Fleet._loose is self:
+            Fleet._loose = None
         return self
 
     def __exit__(self, *_: object) -> None:

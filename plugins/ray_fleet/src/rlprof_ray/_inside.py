@@ -182,7 +182,7 @@ def _fail(session: Any, window: Window) -> None:
     for track in session.tracks:
         opened = track._open  # noqa: SLF001 -- of the same project
         if opened is not None and opened.window == window:
-            key = {} if track.link is None else {"target": asdict(track.target)}
+            key: dict[str, Any] = {} if track.link is None else {"target": asdict(track.target)}
             key |= {"window": asdict(window), "hook": "start", "error": _TOO_LATE}
             for tool in opened.tools:
                 session.write("failed", **key, tool=tool)
