@@ -63,6 +63,9 @@ def _actors(role: str, everyone: Sequence[Any], own: Role | None) -> list[Given]
         log.warning("role %r is not in the config: its replicas are not recorded", role)
     actors = [one for one in everyone if not isinstance(one, Replica)]
     for one in actors:
+        if type(one).__name__ == "ClientActorHandle":  # of a driver at ray://
+            why = "Ray Client is not supported; run the driver inside the cluster"
+            raise ConfigError([f"attach: {role}: {why}"])
         if not _is_actor(one):
             raise ConfigError([f"attach: {role}: expected actors, got {shown(one)}"])
     if len({id_of(one) for one in actors}) < len(actors):
