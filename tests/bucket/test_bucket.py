@@ -75,6 +75,20 @@ def test_hosts_that_share_only_a_bucket_write_one_run(launch, url, tmp_path, cap
     assert [json.loads(out.splitlines()[-1]) for out, _ in said] == [[], []]
 
 
+def test_an_end_removes_no_files_of_a_session_that_opens(launch, url, tmp_path, capsys):
+    """A session that ends leaves the files of another one on its host, which still opens."""
+    first, second = launch("host0"), launch("host0", 1, env={"HELD": "1"})
+    assert second.stdout.readline() == "configures\n"
+    wait_until(lambda: list(tmp_path.glob("host0/*/bucket/*/job-7/manifest/actor-1-*")))
+
+    trained(first)
+    second.stdin.write("go on\n")
+    trained(second)
+
+    captures = fetched(url, tmp_path, capsys).captures
+    assert {str(one.target) for one in captures} == {"actor 0/2", "actor 1/2"}
+
+
 def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
     """The helper of a killed process copies its files, and the host keeps them for salvage."""
     rank = launch("host0", size=1, period_s="600", name=socket.gethostname())

@@ -49,17 +49,16 @@ class Helper:
         """Bring the `run.json` of other hosts' runs; raise RunError if that fails."""
         self._ask({"look": launch_id})
 
-    def publish(self, place: str) -> None:
-        """Copy the `run.json` of a new run, so that other hosts find it."""
-        self._ask({"publish": place})
+    def join(self, place: str, *, is_new: bool) -> None:
+        """Copy the files of the run at *place* from now on, every few seconds.
+
+        If the run *is_new*, its `run.json` is copied at once, so that other hosts find it.
+        """
+        self._ask({"join": place, "is_new": is_new})
 
     def keep_for(self, run: Path) -> None:
         """Wait for the listener of the session that writes to *run*."""
         _waiting[os.getpid(), run] = self
-
-    def copy(self, run: Path, url: str) -> None:
-        """Copy the files of *run* from now on, every few seconds."""
-        self._send({"copy": str(run), "url": url})
 
     def heard(self) -> str | None:
         """Return what it said last of its copies: an error, or that they succeed; None: nothing."""

@@ -1,4 +1,4 @@
-"""The listener `bucket`: it starts the copies of a session, and waits for the last one."""
+"""The listener `bucket`: it reports copies that fail, and waits for the last one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ class Bucket:
 
     @rlprof.hookimpl
     def session_opened(self, session: Any) -> None:
-        """Start the copies."""
+        """Take over the helper process."""
         self._helper = taken(session.run_dir)
         session.at_end.append(self._helper.forget)
-        self._helper.copy(session.run_dir, session.run.url)
 
     @rlprof.hookimpl
     def tick(self, session: Any) -> None:

@@ -13,6 +13,7 @@ import select
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -57,9 +58,9 @@ def main(argv: list[str]) -> int:
                 _answer(answers, error=error)
         elif "ended" in order:
             has_ended = True
-        elif "copy" in order:
-            copies = _Copies(Path(order["copy"]), Stored(order["url"]))
         else:
+            if "join" in order:
+                copies = _Copies(Path(local), order["join"], Stored(f"{url}/{order['join']}"))
             _answer(answers, error=_carried_out(stored, Path(local), order))
     if copies is not None:
         left, error = copies.finish()
@@ -105,8 +106,10 @@ def _carried_out(stored: Stored, local: Path, order: dict[str, Any]) -> str:
     try:
         if "look" in order:
             bring(stored, local, order["look"])
-        else:
-            publish(stored, local, order["publish"])
+        elif order["is_new"]:
+            publish(stored, local, order["join"])
+        elif not (header := local / order["join"] / "run.json").exists():
+            stored.get(f"{order['join']}/run.json", header)  # another session has just removed it
     except (OSError, RunError) as exc:
         return why(exc, stored.url)
     return ""
@@ -154,15 +157,18 @@ def publish(stored: Stored, local: Path, place: str) -> None:
 
 
 class _Copies:
-    """The copies of one run."""
+    """The copies of one run, for one session; from now on, no other removes the local files."""
 
-    def __init__(self, run: Path, stored: Stored) -> None:
-        self._run = run
+    def __init__(self, local: Path, place: str, stored: Stored) -> None:
+        self._local = local
+        self._run = local / place
         self._stored = stored
-        self._record = run / ".copied.json"
-        self._users = (run / ".users").open("w")
-        fcntl.flock(self._users, fcntl.LOCK_SH)
+        self._record = self._run / ".copied.json"
+        self._user = self._run / ".users" / str(os.getpid())
         self._error = ""
+        with _alone(local / ".users.lock"):
+            self._user.parent.mkdir(parents=True, exist_ok=True)
+            self._user.touch()
 
     def copy(self) -> str | None:
         """Copy what is new; return what went wrong, or "" for nothing, if that has changed."""
@@ -181,15 +187,17 @@ class _Copies:
         return left, error
 
     def leave(self) -> None:
-        """Remove the local files if no other session of this host uses them.
+        """Remove the local files if all other sessions of this host have left them.
 
         A process that was killed does not leave: `rlprof salvage` needs its files.
         """
-        try:
-            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return
-        shutil.rmtree(self._run, ignore_errors=True)
+        with _alone(self._local / ".users.lock"):
+            self._user.unlink()
+            if any(self._run.glob(".users/*")) or any(self._run.glob("attempt_*/.users/*")):
+                return
+            removed = tempfile.mkdtemp(prefix=".removed-", dir=self._local)
+            self._run.rename(f"{removed}/run")
+        shutil.rmtree(removed, ignore_errors=True)
 
     def _copied(self) -> tuple[int, str]:
         """Copy what is new; return how many files are left, and why."""

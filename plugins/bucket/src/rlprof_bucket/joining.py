@@ -33,9 +33,8 @@ def join(
     helper = Helper(url, local, wait_s)
     try:
         found = join_local(local, target, header, wait_s=wait_s, look=helper.look)
-        place = found.path.relative_to(local)
-        if found.is_new:
-            helper.publish(str(place))
+        place = str(found.path.relative_to(local))
+        helper.join(place, is_new=found.is_new)
     except BaseException:
         helper.kill()
         raise
