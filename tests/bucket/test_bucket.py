@@ -104,6 +104,21 @@ def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
     assert main(["ls", str(kept)]) == 0
 
 
+def test_training_outlives_its_helper(launch, url, tmp_path, capsys):
+    """Training goes on without its helper, and its files stay until `rlprof send` copies them."""
+    ranks = [launch("host0", rank) for rank in (0, 1)]
+    assert [rank.stdout.readline() for rank in ranks] == ["open\n"] * 2
+    for pid in processes("copier", str(tmp_path), str(ranks[1].pid)):
+        os.kill(pid, signal.SIGKILL)
+
+    trained(ranks[0])
+    _, err = trained(ranks[1])
+
+    assert main(err[err.index("rlprof send ") :].split()[1:4]) == 0
+    capsys.readouterr()
+    assert len(fetched(url, tmp_path, capsys).captures) == 4
+
+
 def test_a_run_that_is_resumed_elsewhere_is_another_attempt(launch, url, tmp_path, capsys):
     """A run resumed on another host is attempt 2, and fetch copies new files only."""
     trained(launch("host0", size=1))

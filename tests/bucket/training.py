@@ -1,11 +1,13 @@
 """A loop of four steps, and the config that records two of them into a bucket."""
 
 TRAIN = '''
-import json, os, socket, sys
+import json, os, signal, socket, sys
 import rlprof
 
 _, said, role, host = sys.argv
 socket.gethostname = lambda: host  # else ranks see in /proc whether others live
+
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as many programs have it
 
 class Tool:
     @rlprof.hookimpl

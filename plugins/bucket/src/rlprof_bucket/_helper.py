@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import subprocess
 import threading
 import time
@@ -33,14 +34,13 @@ class Helper:
         self._wait_s = wait_s
         self._pid = os.getpid()
         self._log = local / f".helper-{os.getpid()}.log"
-        theirs, self._orders = os.pipe()
+        theirs, self._orders = socket.socketpair()
         self._answers, ours = os.pipe()
-        with self._log.open("wb") as log:
+        with theirs, self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command("rlprof_bucket.copier", url, str(local), str(os.getpid())),
-                env=environment(), stdin=theirs, stdout=ours, stderr=log, start_new_session=True,
+                env=environment(), stdin=theirs.fileno(), stdout=ours, stderr=log, start_new_session=True,
             )  # fmt: skip
-        os.close(theirs)
         os.close(ours)
         self._asking = threading.Lock()
         self._rest = b""
@@ -70,13 +70,13 @@ class Helper:
     def forget(self) -> None:
         """Let go of it in a forked child, which would keep it from ending."""
         if os.getpid() != self._pid:
-            self._close()
+            self._orders.close()
 
     def kill(self) -> None:
         """End it at once, for it has nothing to copy."""
         self._process.kill()
         self._process.wait()
-        self._close()
+        self._orders.close()
         os.close(self._answers)
 
     def last(self, within_s: float, waiting: Callable[[], object]) -> int | None:
@@ -86,7 +86,7 @@ class Helper:
         """
         with suppress(RunError):  # it is gone
             self._send({"ended": True})
-        self._close()
+        self._orders.close()
         ends = time.monotonic() + within_s
         left = None
         while time.monotonic() < ends:
@@ -102,14 +102,10 @@ class Helper:
         os.close(self._answers)
         return left
 
-    def _close(self) -> None:
-        orders, self._orders = self._orders, -1
-        if orders >= 0:
-            os.close(orders)
-
     def _send(self, order: dict[str, Any]) -> None:
         try:
-            os.write(self._orders, json.dumps(order).encode() + b"\n")
+            # SIGPIPE would end training, unless it ignores that
+            self._orders.sendall(json.dumps(order).encode() + b"\n", socket.MSG_NOSIGNAL)
         except OSError:
             raise RunError(f"{self.url}: {self._last_words()}") from None
 
