@@ -104,16 +104,20 @@ def test_a_killed_process_leaves_all_it_wrote(launch, url, tmp_path, capsys):
     assert main(["ls", str(kept)]) == 0
 
 
+# failures.md: helper-gone
 def test_training_outlives_its_helper(launch, url, tmp_path, capsys):
-    """Training goes on without its helper, and its files stay until `rlprof send` copies them."""
+    """Training without its helper goes on and logs the end; its files stay for `rlprof send`."""
     ranks = [launch("host0", rank) for rank in (0, 1)]
     assert [rank.stdout.readline() for rank in ranks] == ["open\n"] * 2
     for pid in processes("copier", str(tmp_path), str(ranks[1].pid)):
         os.kill(pid, signal.SIGKILL)
+    (manifest,) = tmp_path.glob("host0/*/bucket/*/job-7/manifest/actor-1-*")
+    wait_until(lambda: "has ended; what is new waits in" in manifest.read_text())
 
     trained(ranks[0])
     _, err = trained(ranks[1])
 
+    assert "the helper process has ended; they are in" in err
     assert main(err[err.index("rlprof send ") :].split()[1:4]) == 0
     capsys.readouterr()
     assert len(fetched(url, tmp_path, capsys).captures) == 4
@@ -175,6 +179,7 @@ def test_what_a_file_system_prints_is_no_answer(launch, url, tmp_path, capsys):
     assert {one.state for one in fetched(url, tmp_path, capsys).captures} == {"whole"}
 
 
+# failures.md: no-folder
 def test_a_bucket_that_hangs_leaves_no_process(launch, tmp_path):
     """The helper of a bucket that hangs ends once opening has failed or its process was killed."""
     launches = tmp_path / "bucket/runs/.launches"

@@ -39,7 +39,8 @@ class Helper:
         with theirs, self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command("rlprof_bucket.copier", url, str(local), str(os.getpid())),
-                env=environment(), stdin=theirs.fileno(), stdout=ours, stderr=log, start_new_session=True,
+                env=environment(), stdin=theirs.fileno(), stdout=ours, stderr=log,
+                start_new_session=True,
             )  # fmt: skip
         os.close(ours)
         self._asking = threading.Lock()
@@ -65,7 +66,17 @@ class Helper:
         error = None
         while (answer := self._answer(0)) is not None:
             error = str(answer.get("error", ""))
-        return error
+        return self.death() or error
+
+    def death(self) -> str:
+        """Say that it has ended, with its last words; empty if it has not."""
+        if self._process.poll() is None:
+            return ""
+        ended = "the helper process has ended"
+        with suppress(OSError):
+            if words := self._log.read_text(errors="replace").strip().splitlines():
+                return f"{ended}; its last words: {words[-1][:500]}"
+        return ended
 
     def forget(self) -> None:
         """Let go of it in a forked child, which would keep it from ending."""
@@ -80,12 +91,11 @@ class Helper:
         os.close(self._answers)
 
     def last(self, within_s: float, waiting: Callable[[], object]) -> int | None:
-        """Return how many files it could not copy, or None if it is not done *within_s*.
+        """Return how many files it could not copy; None if it has died or is not done *within_s*.
 
         *waiting* is called every few seconds of that.
         """
-        with suppress(RunError):  # it is gone
-            self._send({"ended": True})
+        self._send({"ended": True})
         self._orders.close()
         ends = time.monotonic() + within_s
         left = None
@@ -103,19 +113,16 @@ class Helper:
         return left
 
     def _send(self, order: dict[str, Any]) -> None:
-        try:
-            # SIGPIPE would end training, unless it ignores that
+        with suppress(OSError):  # it has ended
+            # else SIGPIPE ends training that does not ignore it
             self._orders.sendall(json.dumps(order).encode() + b"\n", socket.MSG_NOSIGNAL)
-        except OSError:
-            raise RunError(f"{self.url}: {self._last_words()}") from None
 
     def _ask(self, order: dict[str, Any]) -> None:
         with self._asking:
             self._send(order)
             answer = self._answer(self._wait_s)
         if answer is None:
-            ended = self._process.poll() is not None
-            why = self._last_words() if ended else f"no answer within {self._wait_s:g} s"
+            why = self.death() or f"no answer within {self._wait_s:g} s"
             raise RunError(f"{self.url}: {why}")
         if answer["error"]:
             raise RunError(f"{self.url}: {answer['error']}")
@@ -126,16 +133,15 @@ class Helper:
         while b"\n" not in self._rest:
             ready, _, _ = select.select([out], [], [], max(0.0, ends - time.monotonic()))
             block = os.read(out, 65536) if ready else b""
+            if ready and not block:  # it ends
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(1)
             if not block:
                 return None
             self._rest += block
         line, _, self._rest = self._rest.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-    def _last_words(self) -> str:
-        words = self._log.read_text(errors="replace").strip().splitlines()
-        return words[-1][:500] if words else "the helper process ended"
 
 
 def taken(run: Path) -> Helper:

@@ -49,7 +49,8 @@ class Bucket:
         limit_s = session.config.limits.export_timeout_s
         left = helper.last(limit_s, lambda: session.log(f"waits for copies to {url}"))
         if left is None:
-            why = f"not all files were copied to {url} within export_timeout_s {limit_s:g}"
+            late = f"export_timeout_s {limit_s:g} is over"
+            why = f"not all files were copied to {url}: {helper.death() or late}"
         elif left:
             why = f"{left} files could not be copied to {url}"
         else:

@@ -12,7 +12,6 @@ import os
 import select
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -50,7 +49,7 @@ def main(argv: list[str]) -> int:
     try:
         stored = Stored(url)
     except RunError as exc:
-        print(why(exc, url), file=sys.stderr)
+        _answer(answers, error=why(exc, url))
         return 1
     for order in _orders(int(parent)):
         if order is None:
