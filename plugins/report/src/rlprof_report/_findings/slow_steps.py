@@ -88,7 +88,7 @@ def slow_step(step: Step, peers: Sequence[Step], usual_s: float, context: Contex
     name = max(grown, key=lambda one: grown[one])
     cause = "The cause is unclear."
     if len(times) >= _ALL and min(times) >= _SLOW:
-        cause = "All phases take longer in it, as where another program uses the CPUs."
+        cause = "All phases take longer in it, as when another program uses the host."
     why = f"takes {secs(grown[name])} more than usual, the step {secs(more)}. {cause}"
     if name in rare:
         why = f"takes {secs(grown[name])}, and most steps have no such phase."
