@@ -269,7 +269,7 @@ class Crew:
             member.is_on_loop = answer.is_on_loop
             member.is_ordered = member.is_ordered and not answer.has_groups
         elif ask.what == "start":
-            member.why_full = answer.why_full
+            member.why_full, member.has_begun = answer.why_full, True
         if answer.why_not:
             self.miss(member, ask.window, ask.what, answer.why_not)
         elif ask.window is not None:

@@ -162,17 +162,19 @@ def begin(
 
 def end(
     actor: Any, run: str, window: Window, reason: str, *,  # noqa: ARG001
-    over_ns: int, is_ordered: bool,
+    over_ns: int | None, is_ordered: bool,
 ) -> Answer:  # fmt: skip
     """Close it; it fails if it began after *over_ns*, when its phase had ended.
 
-    Calls of an ordered actor may run after the driver's phase; then the window holds them.
+    None: it began before, or nobody knows. Calls of an ordered actor may run after the driver's
+    phase; then the window holds them.
     """
     began, now_ns = time.monotonic(), time.time_ns()
     follower, opened_ns = _followers.get(run), _opened.pop(run, 0)
     if follower is None:
         return _answer(began, _why_none(run))
-    if opened_ns > over_ns and not (is_ordered and now_ns - opened_ns > _MOMENT_NS):
+    is_late = over_ns is not None and opened_ns > over_ns
+    if is_late and not (is_ordered and now_ns - opened_ns > _MOMENT_NS):
         _fail(follower.session, window)
     return _answer(began, follower.end(window, reason))
 

@@ -117,6 +117,8 @@ class Member:
         """The question that it did not answer in time."""
         self.window: Window | None = None
         """The window that is open on it, as far as the driver knows."""
+        self.has_begun = False
+        """Whether it is known to have begun that window."""
         self._last: Any = None
         """Its last question, if its calls have no order."""
         self.has_entered = False
@@ -163,7 +165,7 @@ class Member:
 
     def begin(self, window: Window, how: bytes, within_s: float) -> Ask:
         """Ask it to open *window*."""
-        self.window = window
+        self.window, self.has_begun = window, False
         return self._ask("start", within_s, window, how)
 
     def end(self, window: Window, how: bytes, within_s: float) -> Ask:

@@ -59,15 +59,15 @@ class FarWindow:
         now_ns, window, within_s = time_ns(), self._window, self._limits.stop_timeout_s
 
         @cache
-        def how(offset_ns: int, *, is_ordered: bool) -> bytes:
-            end = partial(_inside.end, over_ns=now_ns + offset_ns, is_ordered=is_ordered)
+        def how(over_ns: int | None, *, is_ordered: bool) -> bytes:
+            end = partial(_inside.end, over_ns=over_ns, is_ordered=is_ordered)
             return order(end, self._run, window, reason)
 
-        asks = [
-            member.end(window, how(member.offset_ns, is_ordered=member.is_ordered), within_s)
-            for member in self._members
-            if not member.gone
-        ]
+        asks = []
+        for member in (one for one in self._members if not one.gone):
+            may_be_late = member.boot_id and not member.has_begun  # once its clock was read
+            over_ns = now_ns + member.offset_ns if may_be_late else None
+            asks.append(member.end(window, how(over_ns, is_ordered=member.is_ordered), within_s))
         self._crew.ask(asks)
         if self._tools:  # the next call of such a member must not be in the window
             on_loop = [ask for ask in asks if ask.member.is_on_loop]
