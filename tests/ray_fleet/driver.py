@@ -21,6 +21,8 @@ from tests.waiting import wait_until
 
 LOCAL = {"num_cpus": 4, "include_dashboard": False, "object_store_memory": 80 << 20}
 NAMESPACE = "faults"
+TRAINED = []
+"""Handles of the actors; without one they would end with `main`, before a fleet closes at exit."""
 
 
 def connect(address) -> None:
@@ -109,7 +111,7 @@ def main() -> None:
     how, where = spec["end"], spec["where"]
     windows = 2 * len(spec["config"]["steps"])
     connect(spec["address"])
-    trained = actors(spec)
+    TRAINED.extend(trained := actors(spec))
     fleet = rlprof_ray.Fleet(spec["config"])
     fleet.attach(actor=trained)
     say(run=str(fleet.run_dir))
