@@ -5,22 +5,16 @@ import gzip
 import json
 import time
 from collections import Counter
-from types import SimpleNamespace
 
 import pytest
 
 import rlprof
-from rlprof import Target, Window
-from rlprof_ray._crew import Crew
-from rlprof_ray._messages import Answer
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ACTOR, attached, own_spans, rows
 from tests.ray_fleet.faults import bare
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
-
-ON_A_THREAD = {"torch": {"contents": ["cpu"], "all_threads": False}}
 
 
 class Learner:
@@ -89,37 +83,25 @@ def test_a_tool_of_a_thread_is_refused_on_a_threaded_actor(spawn, config, traine
     assert any("use a tool that records the process" in note for note in failed.notes)
 
 
-@pytest.mark.parametrize("kind", [Learner, AsyncLearner])
+@pytest.mark.parametrize("kind", [Learner, AsyncLearner, GroupedLearner])
 def test_a_window_holds_the_calls_of_its_phase_and_no_others(ray, spawn, config, kind):
-    """A window of an ordered or async actor holds the calls of its phase and no others."""
-    actor = spawn(kind)
+    """A window holds the calls of its phase and none before; on one thread also none after."""
+    has_groups = kind is GroupedLearner
+    tools = {"torch": {"contents": ["cpu"], "all_threads": has_groups}}
+    actor = spawn(kind, **({"concurrency_groups": {"io": 1}} if has_groups else {}))
 
-    with attached(config(tool="torch", tools=ON_A_THREAD, steps=[1]), actor=[actor]) as fleet:
+    with attached(config(tool="torch", tools=tools, steps=[1]), actor=[actor]) as fleet:
         for _ in fleet.steps((1,)):
             before = actor.work.remote("before")
-            if kind is AsyncLearner:  # its calls have no order
+            if kind is not Learner:  # its calls have no order
                 ray.get(before)
             with fleet.phase("update"):
                 ray.get([actor.work.remote("inside") for _ in range(3)])
             ray.get([actor.work.remote("after") for _ in range(3)])
 
     assert rows(fleet) == ["1/update actor 0/1 whole"]
-    assert events(fleet) & {"before", "inside", "after"} == {"inside"}
-
-
-def test_a_window_holds_the_calls_in_a_concurrency_group(ray, spawn, config):
-    """The driver waits for the start on an actor with concurrency groups, as on a threaded one."""
-    actor = spawn(GroupedLearner, concurrency_groups={"io": 1})
-    tools = {"torch": ON_A_THREAD["torch"] | {"all_threads": True}}
-
-    with attached(config(tool="torch", tools=tools, steps=[1]), actor=[actor]) as fleet:
-        for _ in fleet.steps((1,)):
-            ray.get(actor.work.remote("before"))
-            with fleet.phase("update"):
-                ray.get([actor.work.remote("inside") for _ in range(3)])
-
-    assert rows(fleet) == ["1/update actor 0/1 whole"]
-    assert events(fleet) & {"before", "inside"} == {"inside"}
+    others = {"before"} if has_groups else {"before", "after"}
+    assert events(fleet) & {"inside", *others} == {"inside"}
 
 
 def test_a_busy_event_loop_begins_its_window_late(ray, spawn, config, tmp_path):
@@ -138,20 +120,6 @@ def test_a_busy_event_loop_begins_its_window_late(ray, spawn, config, tmp_path):
     assert any("not answered within start_timeout_s" in note for note in first.notes)
     assert any("it was busy" in note for note in first.notes)
     assert second.state == "whole"
-
-
-def test_the_time_that_a_tool_takes_to_start_is_not_late():
-    """Lateness is measured by the driver's clock, and excludes the time of the tool's start."""
-    told = []
-    session = SimpleNamespace(write=lambda *_, seconds, **__: told.append(seconds))
-    crew = SimpleNamespace(tools=["a"], session=session)
-    member = SimpleNamespace(offset_ns=5 * 10**9, target=Target("actor", 0))
-    ask = SimpleNamespace(window=Window(1, 2), member=member, what="start", sent_ns=10**9)
-
-    for took_s in (2.0, 1.0):
-        Crew._note_if_late(crew, ask, Answer("", 8 * 10**9, took_s))
-
-    assert told == [1.0]
 
 
 ROLES = {"actor": ACTOR, "agent": {"ranks": "all", "tool": []}}
