@@ -1,9 +1,7 @@
 """An engine with the kit's outside parts, and adapters that each break one law."""
 
-import asyncio
 import atexit
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,67 +84,3 @@ class TellsNobody(Hive):
 
     def _tell(self, handle, text):
         """Pass nothing on."""
-
-
-class AsyncEngine:
-    """An engine whose methods belong to an event loop, like vLLM's."""
-
-    def __init__(self, engine, loop):
-        self.process, self.loop = engine.process, loop
-        self._engine = engine
-
-    def __getattr__(self, name):
-        method = getattr(self._engine, name)
-
-        async def call(*args, **options):
-            assert asyncio.get_running_loop() is self.loop
-            return await asyncio.to_thread(method, *args, **options)
-
-        return call
-
-
-@contextmanager
-def async_engine(self):
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        with engine(self) as handle:
-            yield AsyncEngine(handle, loop)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-def async_work(self, handle):
-    promise = handle.generate(["1 + 1 ="], max_tokens=8)
-    return asyncio.run_coroutine_threadsafe(promise, handle.loop).result()
-
-
-class AwaitsOnItsLoop(Mini):
-    """Await a handle that answers on its own loop only."""
-
-    @hookimpl
-    def configure(self, place, handle):
-        return Mini.configure(self, place, handle) if place == "launch" else self.check(handle)
-
-    async def check(self, handle):
-        await handle.is_profiling()
-
-    @hookimpl
-    async def start(self, folder, handle):
-        try:
-            await handle.start_profile(str(folder))
-        except EngineError as exc:
-            raise CaptureError(str(exc)) from exc
-        self._is_open = True
-
-    @hookimpl
-    async def stop(self, handle):
-        was_open, self._is_open = self._is_open, False
-        try:
-            if was_open and await handle.is_profiling():
-                await handle.stop_profile()
-        except EngineError as exc:
-            raise CaptureError(str(exc)) from exc

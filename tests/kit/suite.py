@@ -53,16 +53,10 @@ def _impatient(request, monkeypatch):
 
 
 _OUTSIDE = {"engine": engines.engine, "work": engines.work, "kill": engines.kill}
-_ON_ITS_LOOP = {
-    "engine": engines.async_engine,
-    "work": engines.async_work,
-    "loop": lambda self, handle: handle.loop,
-}
 _TOOLS = (*_own_classes(tools, tools.Good), heavy_tool.ImportsHeavily)
 _tests(ToolTests, *_TOOLS, options={"count": 3}, heavy=("colorsys",))
 _tests(ExporterTests, *(one for one in _own_classes(tools) if hasattr(one, "render")))
 _tests(EngineTests, *_own_classes(engines, engines.Mini), **_OUTSIDE)
-_tests(EngineTests, engines.AwaitsOnItsLoop, **{**_OUTSIDE, **_ON_ITS_LOOP})
 _tests(
     EngineTests,
     engines.GoodHive,

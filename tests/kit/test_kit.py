@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 RIGHT = (
-    "Good ReplacesWithAReason WorksNotHere GoodExporter ReadsFiles GoodEngine AwaitsOnItsLoop "
-    "CannotBeKilled GoodHive"
+    "Good ReplacesWithAReason WorksNotHere GoodExporter ReadsFiles GoodEngine CannotBeKilled "
+    "GoodHive"
 )
 EXPECTED = {
     **{f"Test{name}": set() for name in RIGHT.split()},
