@@ -1,4 +1,15 @@
-"""A loop of four steps, and the config that records two of them into a bucket."""
+"""Processes that train four steps, and record two of them into a bucket."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rlprof
+from rlprof_cli import main
+from tests.waiting import BOUND_S
 
 TRAIN = '''
 import json, os, signal, socket, sys
@@ -8,7 +19,6 @@ _, said, role, host = sys.argv
 socket.gethostname = lambda: host  # else ranks see in /proc whether others live
 
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as many programs have it
-
 class Tool:
     @rlprof.hookimpl
     def configure(self, place):
@@ -45,8 +55,37 @@ It waits for a line before its first step, and prints the packages for buckets i
 """
 
 
-def config(url, scratch, **more):
-    """Return a config that records steps 1 and 2 of every rank of two roles."""
-    roles = {"actor": {"ranks": "all"}, "critic": {"ranks": "all"}}
-    return {"run_dir": url, "scratch_dir": str(scratch), "tool": "one", "steps": "1-2",
-            "roles": roles, **more}  # fmt: skip
+@pytest.fixture(name="launch")
+def _launch(tmp_path, url):
+    """Return a function that starts a rank on a host of its own, which shares no disk."""
+    begun = []
+
+    def start(host, rank=0, *, size=2, role="actor", period_s="0.5", env=(), name=None, **given):
+        own = {"RANK": str(rank), "WORLD_SIZE": str(size), "RLPROF_RUN_ID": "job-7"}
+        own |= {"BUCKET_PERIOD_S": period_s, "RLPROF_QUIET": "0", **dict(env)}
+        roles = {key: {"ranks": "all"} for key in ("actor", "critic")}
+        said = {"run_dir": url, "scratch_dir": str(tmp_path / host), "roles": roles}
+        said |= {"tool": "one", "steps": "1-2", **given}
+        begun.append(subprocess.Popen(
+            [sys.executable, "-c", TRAIN, json.dumps(said), role, name or host],
+            env=os.environ | own, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ))  # fmt: skip
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+def trained(process):
+    """Let the process train to its end; return its output and log."""
+    out, err = process.communicate("go on\n", BOUND_S)
+    assert process.returncode == 0, err
+    return out, err
+
+
+def fetched(url, tmp_path, capsys):
+    assert main(["fetch", url, "--out", str(tmp_path / "home")]) == 0
+    return rlprof.read(capsys.readouterr().out.partition(":")[0])

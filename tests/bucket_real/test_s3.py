@@ -1,24 +1,14 @@
 """Runs in a bucket of a server that speaks S3, through s3fs."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
-import rlprof
-from rlprof_cli import main
 from rlprof_cli.doctor._folders import look_at_run_dir
-from tests.bucket.training import TRAIN, config
-
-BOUND_S = 120
-URL = "s3://profiles/runs"
+from tests.bucket.training import _launch, fetched, trained  # noqa: F401 -- a fixture
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _server():
-    """Run an S3 server with an empty bucket, named by the environment."""
+@pytest.fixture(scope="module", autouse=True, name="url")
+def _url():
+    """Run an S3 server with an empty bucket, named by the environment; return a URL there."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -32,38 +22,27 @@ def _server():
         import s3fs
 
         s3fs.S3FileSystem().mkdir("profiles")
-        yield
+        yield "s3://profiles/runs"
     server.stop()
 
 
-def test_ranks_of_torchrun_on_two_hosts_write_one_run(tmp_path, capsys):
+def test_ranks_of_torchrun_on_two_hosts_write_one_run(launch, url, tmp_path, capsys):
     """Ranks of one torchrun launch on two hosts write one whole run into an S3 bucket."""
-    launch = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
-    env = os.environ | {"TORCHELASTIC_RUN_ID": launch, "WORLD_SIZE": "2", "BUCKET_PERIOD_S": "1"}
-    ranks = []
-    for rank, host in enumerate(("host0", "host1")):
-        said = json.dumps(config(URL, tmp_path / host))
-        ranks.append(subprocess.Popen(
-            [sys.executable, "-c", TRAIN, said, "actor", host],
-            env=env | {"RANK": str(rank)}, stdin=subprocess.PIPE, text=True,
-        ))  # fmt: skip
+    env = {"TORCHELASTIC_RUN_ID": "3f2504e0-4f89-11d3-9a0c-0305e82c3301", "RLPROF_RUN_ID": ""}
+    ranks = [launch(f"host{rank}", rank, env=env) for rank in (0, 1)]
 
     for rank in ranks:
-        rank.communicate("go on\n", BOUND_S)
+        trained(rank)
 
-    assert [rank.returncode for rank in ranks] == [0, 0]
-    assert main(["fetch", URL, "--out", str(tmp_path / "home")]) == 0
-    run = rlprof.read(capsys.readouterr().out.partition(":")[0])
+    run = fetched(url, tmp_path, capsys)
     assert run.run_id.endswith("-3f25")
-    assert sorted((str(one.target), one.window.id, one.state) for one in run.captures) == [
-        (f"actor {rank}/2", f"{step}/update", "whole") for rank in (0, 1) for step in (1, 2)
-    ]
+    assert [one.state for one in run.captures] == ["whole"] * 4
     assert [process.state for process in run.processes] == ["ended", "ended"]
 
 
-def test_the_doctor_tries_the_bucket():
+def test_the_doctor_tries_the_bucket(url):
     """The doctor's finding is ok for an S3 bucket and BAD for one that does not exist."""
-    (fine,) = look_at_run_dir(URL, 1)
+    (fine,) = look_at_run_dir(url, 1)
     (bad,) = look_at_run_dir("s3://no-such-bucket/runs", 1)
 
     assert (fine.level, bad.level) == ("ok", "BAD")
