@@ -68,7 +68,6 @@ def test_all_faults_come_at_once():
             "actor": {"ranks": "7", "rnaks": [0], "phases": "none"},
             "critic": {"tool": ["nsys"], "options": {"torch": {}}, "ranks": []},
             "ref": {"tool": ["nsys", "nsys"], "phases": []},
-            "in/valid": {},
         },
         "tools": {"contents": "cpu"},
         "limits": {"bytes": -1, "windows": 3},
@@ -92,9 +91,6 @@ def test_all_faults_come_at_once():
         "limits.windows: unknown key; did you mean 'window_s'?",
         "roles.actor: has no tool; name one here or for the run: tool: torch",
         "roles.critic.options.torch: this role does not use it (it uses: nsys)",
-        ("roles.in/valid: cannot be the name of a role; use up to 63 letters, digits, '_' and "
-         "'-', beginning with a letter"),
-        "roles.in/valid: has no tool; name one here or for the run: tool: torch",
     ]  # fmt: skip
 
 

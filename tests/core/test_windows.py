@@ -169,25 +169,21 @@ def test_a_run_that_went_as_configured_has_no_problem(config, changes, told):
     assert problems(prof) == ()
 
 
-# failures.md: no-step
-def test_chosen_steps_that_were_not_reached_are_a_problem(config, caplog):
-    """Chosen steps that the loop did not reach are a problem; the rest of a stretch is not."""
-    prof = record(config(steps=[2, "4-70", "80-90", 99]), [0, 1, 2, 3, 4, 1])
+# failures.md: no-step, skipped-phase, bad-step
+@cases(
+    "changes, steps, reason",
+    ({"steps": [2, "4-70", "80-90", 99]}, [0, 1, 2, 3, 4, 1],
+     "the config also asks for steps 80-90, 99; this process went through steps 0-4"),
+    ({"roles": {"actor": {"phases": ["rolout", "update"]}}}, [2],
+     "roles.actor.phases: no step to record had rolout; did you mean 'rollout'?"),
+    ({}, ["1", "2"], "step: expected a whole number, got '1'; this step is not recorded"),
+)  # fmt: skip
+def test_what_a_run_lacks_of_its_config_is_a_problem(config, caplog, changes, steps, reason):
+    """Chosen steps or phases that were not reached, or a step that is no number, are a problem."""
+    prof = record(config(**changes), steps, "rollout", "update")
 
-    reason = "the config also asks for steps 80-90, 99; this process went through steps 0-4"
     assert problems(prof) == (f"actor 0/1: {reason}",)
     assert caplog.text.count(reason) == 1
-
-
-# failures.md: skipped-phase
-def test_a_chosen_phase_that_no_recorded_step_had_is_a_problem(config):
-    """A chosen phase that no recorded step had is a problem with a suggested name."""
-    prof = record(
-        config(roles={"actor": {"phases": ["rolout", "update"]}}), [2], "rollout", "update"
-    )
-
-    reason = "roles.actor.phases: no step to record had rolout; did you mean 'rollout'?"
-    assert problems(prof) == (f"actor 0/1: {reason}",)
 
 
 # failures.md: no-step
@@ -200,15 +196,6 @@ def test_phases_outside_any_step_are_a_problem(config, caplog):
     reason = f"phases were entered outside any step; {CALL}"
     assert problems(prof) == (f"actor 0/1: {reason}",)
     assert caplog.text.count(reason) == 1
-
-
-# failures.md: bad-step
-def test_a_step_that_is_no_number_is_a_problem(config):
-    """The first step that is not a number is a problem; those after it are not reported."""
-    prof = record(config(), ["1", "2"])
-
-    reason = "step: expected a whole number, got '1'; this step is not recorded"
-    assert problems(prof) == (f"actor 0/1: {reason}",)
 
 
 # failures.md: engine-missing
