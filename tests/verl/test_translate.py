@@ -78,29 +78,20 @@ MEMORY = {"torch_memory": {"max_entries": 100000}}
      {"roles.actor.options": {"torch": {"contents": ["cpu", "stack"]}} | MEMORY,
       "roles.critic": {"ranks": [1, 3], "options": MEMORY},
       "roles.rollout.options.vllm": {"iterations": {"skip": 0, "count": 9}}}),
+    ([f"{ACTOR}.tool_config.torch.contents=[cpu]", f"{ACTOR}.tool_config.torch.discrete=true",
+      f"+{OWN}.roles.rollout.tool=[torch_memory]"],
+     {"mode": "discrete", "roles.actor.options": {"torch": {"contents": ["cpu"]}},
+      "roles.rollout.options": MEMORY}),
     ([f"+{OWN}.steps={{every: 100}}", f"+{OWN}.limits.bytes=2GB", f"+{OWN}.roles.actor.ranks=all"],
      {"steps": {"every": 100}, "limits": {"bytes": "2GB"}, "roles.actor.ranks": "all"}),
-    ids=["all_ranks", "ranks", "options of a role's tools", "own keys over those of verl"],
+    ids=["all_ranks", "ranks", "options of a role's tools", "a role with another tool",
+         "own keys over those of verl"],
 )  # fmt: skip
 def test_keys_of_verl_become_those_of_rlprof(overrides, expected):
-    """Keys of verl become keys of rlprof; the config's own keys of rlprof take precedence."""
+    """Keys of verl become keys of rlprof, for a role those of its tools; own keys come first."""
     config = translated(f"{ACTOR}.enable=true", *overrides).config
 
     assert {path: reduce(getitem, path.split("."), config) for path in expected} == expected
-
-
-def test_a_role_gets_no_options_of_a_tool_that_it_does_not_use():
-    """A role with tools of its own does not get verl's options for another tool."""
-    found = translated(
-        f"{ACTOR}.enable=true",
-        f"{ACTOR}.tool_config.torch.contents=[cpu]",
-        f"{ACTOR}.tool_config.torch.discrete=true",
-        f"+{OWN}.roles.rollout.tool=[torch_memory]",
-    )
-
-    assert found.config["roles"]["actor"]["options"] == {"torch": {"contents": ["cpu"]}}
-    assert "torch" not in found.config["roles"]["rollout"].get("options", {})
-    assert found.config["mode"] == "discrete"
 
 
 def test_where_replicas_generate_at_any_time_a_window_is_a_step():
