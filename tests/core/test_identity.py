@@ -308,29 +308,23 @@ def _enter(barrier):
     _barriers.append(barrier)
 
 
-@pytest.fixture(name="race", scope="module")
-def _race():
-    """Return a function that lets four processes join at the same moment, each in its own place."""
-    spawned = multiprocessing.get_context("spawn")
-    with spawned.Pool(4, _enter, [spawned.Barrier(4)]) as pool:
-
-        def race(runs, places, env):
-            jobs = [pool.apply_async(_join_together, (runs, place, env)) for place in places]
-            return [job.get(60) for job in jobs]
-
-        yield race
-
-
 @pytest.mark.slow
-def test_simultaneous_leaders_share_an_attempt_unless_they_share_a_rank(race, runs, at_once):
+def test_simultaneous_leaders_share_an_attempt_unless_they_share_a_rank(runs, at_once):
     """Roles that return at one moment share an attempt; processes of one rank never do."""
     roles = [("actor", 0), ("critic", 0), ("critic", 1), ("actor", 1)]
     names = [f"run-{number}" for number in range(10)]
     for name in names:
         die(at_once(LEADER, {"RLPROF_RUN_ID": name}))
+    spawned = multiprocessing.get_context("spawn")
 
-    found = [race(runs, roles, {"RLPROF_RUN_ID": name}) for name in names]
-    alone = race(runs, [("rollout", 0)] * 4, NAMED)
+    with spawned.Pool(4, _enter, [spawned.Barrier(4)]) as pool:
+
+        def race(places, env):
+            jobs = [pool.apply_async(_join_together, (runs, place, env)) for place in places]
+            return [job.get(60) for job in jobs]
+
+        found = [race(roles, {"RLPROF_RUN_ID": name}) for name in names]
+        alone = race([("rollout", 0)] * 4, NAMED)
 
     assert sorted(folder.attempt for folder in alone) == [1, 2, 3, 4]
     assert [[RunFolder(runs / name / "attempt_2", name, 2)] * 4 for name in names] == found

@@ -35,10 +35,8 @@ class AgentLoopWorker:
 """
 
 
-@pytest.fixture(name="told", scope="module")
-def _told(tmp_path_factory):
-    """Load the plugin and then the modules of a verl that has three classes and no more."""
-    root = tmp_path_factory.mktemp("stand_in")
+def test_it_imports_itself_and_changes_three_classes_and_two_functions(tmp_path):
+    """The plugin imports only itself, and its marks in verl are pickled by reference."""
     modules = {
         "verl/__init__.py": "", "verl/experimental/agent_loop/agent_loop.py": LOOP,
         "verl/trainer/ppo/v1/trainer_base.py": "class PPOTrainer: ...\n",
@@ -46,15 +44,13 @@ def _told(tmp_path_factory):
         "verl/utils/rollout_trace.py": TRACE,
     }  # fmt: skip
     for name, text in modules.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     argv = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
 
-def test_it_imports_itself_and_changes_three_classes_and_two_functions(told):
-    """The plugin imports only itself, and its marks in verl are pickled by reference."""
+    told = [json.loads(line) for line in done.stdout.splitlines()]
     assert set(told[0]) - {"__future__"} == {"rlprof_verl", "rlprof_verl.plugin"}
     assert told[1] == [[True, True], True, True]  # right after the import of each
     assert told[2] == [True, True]

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 from types import SimpleNamespace
 
-import pytest
-
 import rlprof
 from rlprof_verl._trajectories import note
 from tests.cases import cases
@@ -29,31 +27,6 @@ class AgentLoopWorker:
         await asyncio.sleep(0.001)
 
 
-@pytest.fixture(name="spans")
-def _spans(tmp_path):
-    """Return a function that runs places at the same time, and returns the spans by trajectory."""
-
-    def run(*places, **more):
-        marks = SimpleNamespace(rollout_trace_attr=rollout_trace_attr, rollout_trace_op=str)
-        loop = SimpleNamespace(AgentLoopWorker=type("AgentLoopWorker", (AgentLoopWorker,), {}))
-        note(marks)
-        note(loop)
-        worker = loop.AgentLoopWorker(marks.rollout_trace_attr)
-
-        async def all_at_once():
-            await asyncio.gather(*(worker.run(*place, **more) for place in places))
-
-        config = {"run_dir": str(tmp_path), "tool": "none"}
-        with rlprof.open(config, role="agent", rank=0, world_size=1):
-            asyncio.run(all_at_once())
-            asyncio.run(all_at_once())
-        (folder,) = tmp_path.iterdir()
-        spans = rlprof.read(folder).spans()
-        return sorted((span.attributes["trajectory"], span.name) for span in spans)
-
-    return run
-
-
 @cases(
     "places, more, ids",
     ([(5, 1, 0), (5, 1, 1), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
@@ -61,7 +34,24 @@ def _spans(tmp_path):
     ([(5, 1, 0), (5, 1, 0), (6, 1, 0)], {}, ["1-5-0", "1-5-1", "1-6-0"]),
     ([(5, 1, 0)], {"validate": True}, ["validate-1-5-0"]),
 )
-def test_a_trajectory_has_its_step_sample_and_rollout(spans, places, more, ids):
+def test_a_trajectory_has_its_step_sample_and_rollout(tmp_path, places, more, ids):
     """A trajectory is named by its step, sample and rollout, and its reward is part of it."""
+    marks = SimpleNamespace(rollout_trace_attr=rollout_trace_attr, rollout_trace_op=str)
+    loop = SimpleNamespace(AgentLoopWorker=type("AgentLoopWorker", (AgentLoopWorker,), {}))
+    note(marks)
+    note(loop)
+    worker = loop.AgentLoopWorker(marks.rollout_trace_attr)
+
+    async def all_at_once():
+        await asyncio.gather(*(worker.run(*place, **more) for place in places))
+
+    config = {"run_dir": str(tmp_path), "tool": "none"}
+    with rlprof.open(config, role="agent", rank=0, world_size=1):
+        asyncio.run(all_at_once())
+        asyncio.run(all_at_once())
+
+    (folder,) = tmp_path.iterdir()
+    spans = rlprof.read(folder).spans()
+    found = sorted((span.attributes["trajectory"], span.name) for span in spans)
     parts = ("reward", "trajectory") * 2  # the loop runs twice
-    assert spans(*places, **more) == sorted((one, name) for one in ids for name in parts)
+    assert found == sorted((one, name) for one in ids for name in parts)
