@@ -82,7 +82,7 @@ def main(home_text: str, argv: list[str]) -> int:
     fault = json.loads((home / "faults").read_text()).get(verb)
     if fault == "hang":
         time.sleep(60)
-    if fault == "fail" or (fault == "fail twice" and _calls(home, verb) <= 2):
+    if fault == "fail" or (fault == "fail twice" and Fake(home).verbs.count(verb) <= 2):
         sys.exit("Agent lost")
     if verb == "launch":
         return _launch(home, given["session-new"], argv)
@@ -95,10 +95,6 @@ def main(home_text: str, argv: list[str]) -> int:
     if verb not in ("start", "stop"):
         return 0
     return _window(home, verb, given, fault)
-
-
-def _calls(home: Path, verb: str) -> int:
-    return Fake(home).verbs.count(verb)
 
 
 def _launch(home: Path, session: str, argv: list[str]) -> int:
