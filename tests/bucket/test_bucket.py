@@ -127,7 +127,7 @@ def test_a_bucket_that_hangs_leaves_no_process(launch, tmp_path):
     launches.mkdir(parents=True)
     os.mkfifo(launches / "job-7")
     off = launch("host0", size=1, limits={"configure_timeout_s": 1})
-    killed = launch("host1", size=1, env={"BUCKET_LAST_S": "1"})
+    killed = launch("host1", size=1, env={"LAST_S": "1"})
     wait_until(lambda: processes("copier", str(tmp_path / "host1")))
 
     killed.kill()

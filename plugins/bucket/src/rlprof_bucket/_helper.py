@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+LAST_S = 600
+"""How long the last copy may take in all."""
 _waiting: dict[tuple[int, Path], Helper] = {}
 """Helpers of runs that were joined, until the listener of the session takes them."""
 
@@ -38,7 +40,7 @@ class Helper:
         self._answers, ours = os.pipe()
         with theirs, self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command("rlprof_bucket.copier", url, str(local), str(os.getpid())),
+                command("rlprof_bucket.copier", url, str(local), str(os.getpid()), str(LAST_S)),
                 env=environment(), stdin=theirs.fileno(), stdout=ours, stderr=log,
                 start_new_session=True,
             )  # fmt: skip

@@ -29,8 +29,6 @@ PERIOD_S = float(os.environ.get("BUCKET_PERIOD_S", "15"))
 """Between two copies."""
 _TRIES = 3
 """How often the last copy is tried."""
-_LAST_S = int(os.environ.get("BUCKET_LAST_S", "600"))
-"""How long the last copy may take in all."""
 _MOST_FAILURES = 3
 """After so many files that fail, a turn ends: the bucket does not answer, and closing waits."""
 _ORDER = {"manifest": 2, "spans": 1, "counters": 1}
@@ -39,11 +37,11 @@ _ORDER = {"manifest": 2, "spans": 1, "counters": 1}
 
 def main(argv: list[str]) -> int:
     """Follow orders until the input ends, then make the last copy."""
-    url, local, parent = argv
+    url, local, parent, last_s = argv
     os.nice(10)
     answers = os.dup(1)
     os.dup2(2, 1)  # a file system may print
-    threading.Thread(target=_end_after, args=[int(parent)], daemon=True).start()
+    threading.Thread(target=_end_after, args=[int(parent), int(last_s)], daemon=True).start()
     copies: _Copies | None = None
     has_ended = False
     try:
@@ -74,13 +72,13 @@ def _answer(answers: int, **answer: Any) -> None:
         os.write(answers, json.dumps(answer).encode() + b"\n")
 
 
-def _end_after(parent: int) -> None:
-    """End this process some time after its input or *parent*, even if the bucket hangs."""
+def _end_after(parent: int, last_s: int) -> None:
+    """End this process *last_s* after its input or *parent*, even if the bucket hangs."""
     orders = select.poll()
     orders.register(0, 0)  # returns once nobody can write
     while os.getppid() == parent and not orders.poll(1000):
         pass
-    signal.alarm(_LAST_S)
+    signal.alarm(last_s)
 
 
 def _orders(parent: int) -> Iterator[dict[str, Any] | None]:
