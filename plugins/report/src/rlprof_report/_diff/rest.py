@@ -109,11 +109,11 @@ def _pairs(left: Mapping[str, str], right: Mapping[str, str]) -> tuple[Pair, ...
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Name each value of a nested config by its dotted key."""
+    """Name each value of a nested config, but null, by its dotted key."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))
-    else:
+    elif value is not None:
         yield name, value if isinstance(value, str) else json.dumps(value)
 
 
