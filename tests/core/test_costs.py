@@ -97,9 +97,6 @@ def test_a_slow_stop_makes_the_next_window_lighter(config):
     assert "the last stop took 61.0 s of limits.stop_timeout_s" in notes(prof)[1]
 
 
-PLAN = "{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"
-
-
 @pytest.fixture(name="plan")
 def _plan(calls, monkeypatch, tmp_path, shell):
     """Return a function that plans a config and returns the costs it prints, and stderr."""
@@ -107,7 +104,7 @@ def _plan(calls, monkeypatch, tmp_path, shell):
     monkeypatch.setattr(_calibration, "known", lambda _: cost)
     file = tmp_path / "p.yaml"
 
-    def run(*argv, text=PLAN):
+    def run(*argv, text="{tool: costly, steps: [1], roles: {actor: {phases: [rollout]}}}"):
         file.write_text(text)
         code, out, err = shell("plan", file, *argv)
         assert code == 0

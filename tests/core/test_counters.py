@@ -100,9 +100,6 @@ def test_a_process_holds_the_device_of_its_local_rank(config, monkeypatch):
     assert process.devices == (f"{process.here.host}/cuda:6",)
 
 
-FAST = Counters(every_s=0.001)
-
-
 def gauged(self, handle):
     self.looks += 1
     return {"requests_running": self.looks, "kv_cache_use": handle["use"]}
@@ -128,7 +125,7 @@ def sampled(file, rule, count, *engine):
 
 def test_an_engine_whose_counters_raise_is_not_asked_again(tmp_path):
     """An engine whose counters raise is logged once; the process's memory is still counted."""
-    found, told = sampled(tmp_path / "c.jsonl", FAST, 5, Broken, {})
+    found, told = sampled(tmp_path / "c.jsonl", Counters(every_s=0.001), 5, Broken, {})
 
     now = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     assert told == ["counters of rollout replica 0: KeyError: 'nothing'"]

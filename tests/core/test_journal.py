@@ -12,15 +12,6 @@ from rlprof_run._lines import read_lines
 from tests.cases import cases, refused
 
 
-def strict(line: bytes):
-    """Read *line* as strictly as RFC 8259 allows."""
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    record = json.loads(line.decode("ascii"), parse_constant=pytest.fail)
-    json.dumps(record, ensure_ascii=False).encode("utf-8")  # raises for half a surrogate pair
-    return record
-
-
 @cases(
     "value, expected",
     ([1.5, float("-inf")], [1.5, "-inf"]),
@@ -31,8 +22,11 @@ def strict(line: bytes):
 )
 def test_values_json_cannot_hold_become_text(value, expected):
     """A value that JSON cannot hold becomes its text in a line of strict JSON."""
-    record = strict(as_line({"value": value, "next": 1}))
+    line = as_line({"value": value, "next": 1})
 
+    record = json.loads(line.decode("ascii"), parse_constant=pytest.fail)
+    json.dumps(record, ensure_ascii=False).encode("utf-8")  # raises for half a surrogate pair
+    assert (line[-1:], line.count(b"\n")) == (b"\n", 1)
     assert {"value": expected, "next": 1} == record
 
 

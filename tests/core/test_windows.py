@@ -146,9 +146,6 @@ def test_no_window_is_opened_once_the_bytes_are_spent(config, calls):
     assert [(s.step, s.reason) for s in run.skipped] == [(2, reason)]
 
 
-CALL = "call prof.steps(...) or prof.step(...)"
-
-
 def problems(prof):
     return rlprof.read(prof.run_dir).problems
 
@@ -193,7 +190,7 @@ def test_phases_outside_any_step_are_a_problem(config, caplog):
         for _ in range(3):
             through(prof.phase("rollout"))
 
-    reason = f"phases were entered outside any step; {CALL}"
+    reason = "phases were entered outside any step; call prof.steps(...) or prof.step(...)"
     assert problems(prof) == (f"actor 0/1: {reason}",)
     assert caplog.text.count(reason) == 1
 

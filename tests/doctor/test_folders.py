@@ -11,14 +11,12 @@ from tests.doctor.running import doctor
 from tests.faults.disks import tmpfs
 from tests.waiting import python
 
-ROOM = 10**6
-
 
 def test_a_writable_folder_is_ok_and_unchanged(tmp_path):
     """A writable folder is ok and stays unchanged; too little space is a warning."""
     (tmp_path / "file").write_text("mine")
 
-    found = [*look_at_run_dir(str(tmp_path / "a/b"), ROOM), *look_at_scratch(str(tmp_path))]
+    found = [*look_at_run_dir(str(tmp_path / "a/b"), 10**6), *look_at_scratch(str(tmp_path))]
     (full,) = look_at_run_dir(str(tmp_path), 10**15)
 
     assert {one.level for one in found} == {"ok"}
