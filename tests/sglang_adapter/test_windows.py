@@ -319,10 +319,11 @@ def test_a_start_that_is_answered_after_the_stop_is_undone(tmp_path, exc, stops)
 def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
     """A server passes orders to its schedulers and, if asked, adds the requests of the window."""
     sent, state = [], {"device": "cpu", "number": 0}
+    mine = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}
 
     async def ask(_, verb, path, body=None, missing=None):
         if path == "/server_info":
-            own = {"rlprof_frontend": json.dumps(MINE)} if sent else {}
+            own = {"rlprof_frontend": json.dumps(mine)} if sent else {}
             return {"tp_size": 1, "internal_states": [{"rlprof": state, **own}]}
         sent.append(json.loads(body["output_dir"].removeprefix("rlprof:")))
         verb = json.loads(sent[-1]["order"])["verb"]
@@ -341,6 +342,3 @@ def test_a_server_passes_orders_on(monkeypatch, tmp_path, asks):
     assert (found.ready.runs_on(), found.ready.loop()) == ("process", None)
     assert (one.folder / "requests.jsonl").exists() is asks
     assert found.made["_sglang.json"].status == "whole"
-
-
-MINE = {"state": "frontend", "unsupported": {}, "requests": '{"began": 1.0}\n'}

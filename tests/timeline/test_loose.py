@@ -20,7 +20,6 @@ from tests.timeline.builder import NOW, Written, as_trace
 from tests.timeline.layouts import LAYOUTS, document
 
 BASE = NOW - 1_000_000_000
-RANK_3 = {"rank": 3, "world_size": 8}
 
 
 def laid(folder: Path) -> Written:
@@ -89,7 +88,7 @@ def test_a_trace_of_rlprof_without_its_run_names_its_target(tmp_path, caplog) ->
 
 @cases(
     "file, head, whose, by",
-    ("x.json", {"distributedInfo": RANK_3}, "rank 3/8", "distributedInfo"),
+    ("x.json", {"distributedInfo": {"rank": 3, "world_size": 8}}, "rank 3/8", "distributedInfo"),
     ("actor_rank12_step3.json", {}, "rank 12", "its name"),
     ("engine-DP1-TP-2.json", {}, "dp 1 tp 2", "its name"),
     ("frank5.json", {}, "", ""),
