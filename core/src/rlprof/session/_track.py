@@ -43,7 +43,8 @@ class Track:
         self._context = context
         self._uses: Sequence[ToolUse] = ()
         self.instruments = instruments
-        self._open: OpenWindow | None = None
+        self.opened: OpenWindow | None = None
+        """Its window, until the phase or step of it ends."""
         self._edge = threading.RLock()  # taken where a window may open or close, never idle
         self._rule = own
         """The schedule of the current step: its own, or that of the demand that rules the step."""
@@ -79,17 +80,17 @@ class Track:
     @property
     def is_idle(self) -> bool:
         """Whether no window is open, and none can open in this step."""
-        return self._open is None and self._due_step is None
+        return self.opened is None and self._due_step is None
 
     @property
     def is_recording(self) -> bool:
         """Whether a window is open and its tools record."""
-        return self._open is not None and self._open.is_recording
+        return self.opened is not None and self.opened.is_recording
 
     def end_step(self, step: int, phases: Iterable[str], *, is_cut: bool = False) -> None:
         """Note why nothing was recorded of *step*, if training *is_cut* short, and its demands."""
         if len(self.instruments) and step in self._rule.steps and self.captured_step != step:
-            still = "" if self._open is None else self._open.window.id
+            still = "" if self.opened is None else self.opened.window.id
             is_new = self.last_step is None
             why = self._rule.why_unrecorded(phases, still_open=still, is_new=is_new)
             self._skip(step, f"training left its loop in this step: {why}" if is_cut else why)
@@ -100,7 +101,7 @@ class Track:
     def begin_step(self, step: int) -> None:
         """Close the window that ended before *step*, and open the one that begins with it."""
         self.check_time()
-        opened = self._open
+        opened = self.opened
         if opened is not None and opened.owner is not None and self._is_over(opened.owner):
             self.close_for(opened.owner)  # a signal handler has raised in it
         elif opened is not None and opened.owner is None:
@@ -108,7 +109,7 @@ class Track:
                 self.captured_step = step
             else:
                 self.close_window("end")
-        is_busy = self._open is not None
+        is_busy = self.opened is not None
         self._rule, self.demand = self.own, None
         if self.demands is not None and not is_busy and step not in self.own.steps:
             self.demand, self._demanded = self.demands.begin_step(step)
@@ -125,23 +126,23 @@ class Track:
 
     def end_steps(self) -> None:
         """Close the window of the steps that have ended."""
-        if self._open is not None and self._open.owner is None:
+        if self.opened is not None and self.opened.owner is None:
             self.close_window("end")
 
     def enter(self, scope: Scope) -> None:
         """Open the phase's window if one is due, and its range if one is open."""
         # What opens away from this thread and is not open by now could not be opened.
-        if self._open is not None:
+        if self.opened is not None:
             self.check_time()
         elif not (scope.is_async and self.opens_away(scope)):
             window = self._rule.at_phase(scope.step, scope.name, scope.occurrence)
             self._open_due(window, scope)
-        if self._open is not None and self._open.is_recording:
-            self._open.push(scope)
+        if self.opened is not None and self.opened.is_recording:
+            self.opened.push(scope)
 
     def leave(self, scope: Scope) -> None:
         """Close the phase's range, and its window if it has one."""
-        if self._open is None:
+        if self.opened is None:
             return
         self.pop(scope)
         if self._is_over(scope):
@@ -149,17 +150,17 @@ class Track:
 
     def pop(self, scope: Scope) -> None:
         """Close the phase's range."""
-        if self._open is not None and self._open.is_recording:
-            self._open.pop(scope)
+        if self.opened is not None and self.opened.is_recording:
+            self.opened.pop(scope)
 
     def opens_away(self, scope: Scope) -> bool:  # noqa: ARG002 -- as closes_away
         """Whether the phase may open a window of an engine, on any thread."""
-        is_due = self.link is not None and self._open is None and self._due_step is not None
+        is_due = self.link is not None and self.opened is None and self._due_step is not None
         return is_due and not self.instruments.need_their_thread
 
     def closes_away(self, scope: Scope) -> bool:
         """Whether the phase closes a window of an engine, on any thread."""
-        is_mine = self.link is not None and self._open is not None and self._open.owner is scope
+        is_mine = self.link is not None and self.opened is not None and self.opened.owner is scope
         return is_mine and not self.instruments.need_their_thread
 
     def open_for(self, scope: Scope) -> None:
@@ -172,7 +173,7 @@ class Track:
 
     def close_for(self, scope: Scope) -> None:
         """Close the window, if it is that of the phase."""
-        if self._open is not None and self._open.owner is scope:
+        if self.opened is not None and self.opened.owner is scope:
             self.close_window("end" if scope.end_ns else "its phase was never entered")
 
     def _is_over(self, scope: Scope) -> bool:
@@ -181,8 +182,8 @@ class Track:
 
     def minibatch(self) -> None:
         """Mark the next mini-batch in the recordings."""
-        if self._open is not None and self._open.is_recording:
-            self._open.minibatch()
+        if self.opened is not None and self.opened.is_recording:
+            self.opened.minibatch()
             self.check_time()
 
     # Windows
@@ -194,8 +195,8 @@ class Track:
         if uses is not None:
             uses = [use for use in uses if use.kind in self.kinds]
             self.instruments.take(uses)
-        if self._open is not None:
-            return f"the window {self._open.window.id} was still open"
+        if self.opened is not None:
+            return f"the window {self.opened.window.id} was still open"
         if window in self.recorded:
             return f"the window {window.id} was recorded before"
         chosen = self._uses if uses is None else uses
@@ -229,10 +230,10 @@ class Track:
         self, window: Window, uses: Sequence[ToolUse], demand: Demand | None, owner: Scope | None
     ) -> None:
         with self._edge:
-            if self._open is not None or self.has_ended:
+            if self.opened is not None or self.has_ended:
                 return
             self.recorded.add(window)
-            self._open = opened = self.instruments.prepared(uses, window, demand)
+            self.opened = opened = self.instruments.prepared(uses, window, demand)
             opened.owner = owner
             self._context.scribe.clock()
             self._context.scribe.flush()
@@ -253,13 +254,13 @@ class Track:
         if not self._edge.acquire(blocking=not needs_this_loop):
             return
         try:
-            opened = self._open
+            opened = self.opened
             if opened is None:
                 return
             if opened.is_recording and not now and not opened.may_stop_here:
                 opened.ends = reason
                 return
-            self._open = None
+            self.opened = None
             opened.stop(reason)
             self._context.listeners.hear(
                 "window_closed", window=opened.window, target=self.target, tools=opened.tools,
@@ -271,7 +272,7 @@ class Track:
     def check_time(self) -> None:
         """Close a window that has ended or is too old, if this thread may; the helper asks, too."""
         self.instruments.watch()
-        opened, window_s = self._open, self._context.limits.window_s
+        opened, window_s = self.opened, self._context.limits.window_s
         if opened is None or not opened.may_stop_here:
             return
         if opened.ends:
@@ -289,8 +290,8 @@ class Track:
                 stack.callback(self.instruments.end)
                 if self.demands is not None:
                     stack.callback(self.demands.close)
-                if self._open is not None:
-                    ends_here = self._open.owner is None or self._open.ends
+                if self.opened is not None:
+                    ends_here = self.opened.owner is None or self.opened.ends
                     reason = "end" if ends_here else "the session was closed"
                     self.close_window(reason, now=True)
         except Exception:  # strict

@@ -60,7 +60,11 @@ def _actors(role: str, everyone: Sequence[Any], own: Role | None) -> list[Given]
         why = "names no engine, so a Replica cannot be recorded; name one, or attach its actor"
         raise ConfigError([f"roles.{role}: {why}"])
     if replicas:
-        log.warning("role %r is not in the config: its replicas are not recorded", role)
+        message = (
+            "role %r is not in the config: its replicas are not recorded; write "
+            "roles: {%s: {engine: NAME}} to know at least their queues"
+        )
+        log.warning(message, role, role)
     actors = [one for one in everyone if not isinstance(one, Replica)]
     for one in actors:
         if type(one).__name__ == "ClientActorHandle":  # of a driver at ray://

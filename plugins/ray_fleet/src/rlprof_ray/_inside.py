@@ -182,7 +182,7 @@ def end(
 def _fail(session: Any, window: Window) -> None:
     """Note that *window* holds nothing of its phase."""
     for track in session.tracks:
-        opened = track._open  # noqa: SLF001 -- of the same project
+        opened = track.opened
         if opened is not None and opened.window == window:
             key: dict[str, Any] = {} if track.link is None else {"target": asdict(track.target)}
             key |= {"window": asdict(window), "hook": "start", "error": _TOO_LATE}
