@@ -147,4 +147,4 @@ def test_both_engines_lie_in_their_phases_on_one_timeline(run):
             if one["ts"] < begin or one["ts"] + one["dur"] > end
         ] == []
     shown = query_all(timeline, steps="select count(*) as n from slice where name like 'step[%'")
-    assert shown["steps"] == [{"n": 6}]
+    assert shown["steps"] == [{"n": 3}]
