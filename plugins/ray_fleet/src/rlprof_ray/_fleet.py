@@ -147,11 +147,14 @@ class Fleet:
         raised = None
         try:
             if self._roll is not None and not self._is_closed:
+                self._roll.keep(is_closing=True)
                 self._end(self._roll)
             self.session.close()
         except Exception as exc:  # strict raises; if a signal cuts this, the next call goes on
             raised = exc
         self._is_closed = True
+        if self._roll is not None:
+            self._roll.keep(is_closing=False)
         if Fleet._loose is self:
             Fleet._loose = None
         if self._let_go is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import threading
 import time
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from rlprof.types import Target, Window
     from rlprof_ray._messages import Hello
 
+_GRACE_S = 5.0
+"""How long an actor lives on that training has dropped: its exports end, or the fleet closes."""
 _SYSTEM = "_ray_system"
 """A concurrency group of every actor: calls in it wait for no other call."""
 
@@ -109,6 +114,10 @@ class Member:
 
     def __init__(self, actor: Any, hello: Hello) -> None:
         self.actor = uncounted(actor)
+        self._kept: Any = copy.copy(actor)  # counts, as the one of training does
+        self.is_closing = False
+        """Whether the fleet closes, so that it must not end yet."""
+        weakref.finalize(actor, self._dropped).atexit = False
         self.hello = hello
         self.died = ""
         """Why its process is gone for good."""
@@ -137,6 +146,18 @@ class Member:
         """Whether its calls run one by one, on the working thread."""
         self.is_on_loop = False
         """Whether its windows open and close on its event loop."""
+
+    def _dropped(self) -> None:
+        """Let it go soon, for training has dropped it, and needs its CPUs and GPUs."""
+        with suppress(RuntimeError):  # Python ends
+            later = threading.Timer(_GRACE_S, self.let_go)
+            later.daemon = True
+            later.start()
+
+    def let_go(self) -> None:
+        """Let it end, unless somebody else keeps it, or the fleet closes."""
+        if not self.is_closing:
+            self._kept = None
 
     @property
     def gone(self) -> str:

@@ -60,6 +60,12 @@ class Roll:
         """Whether Ray was shut down, so that members cannot be asked any more."""
         return any(member.is_cut for member in self._members.values())
 
+    def keep(self, *, is_closing: bool) -> None:
+        """Let no member end while the fleet closes; else let them go with training's handles."""
+        for member in self._members.values():
+            member.is_closing = is_closing
+            member.let_go()
+
     def attach(self, roles: Mapping[str, Sequence[Any]]) -> None:
         """Take actors and replicas by role; raise ConfigError for what cannot work."""
         self._has_attached = self._has_attached or any(roles.values())
