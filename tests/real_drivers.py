@@ -21,6 +21,7 @@ def config_of(engine, changes):
         "steps": {"every": 1},
         "roles": {"rollout": {"engine": engine, **changes.pop("role", {})}},
         "engines": {engine: options},
+        "limits": {"start_timeout_s": 60},  # torch is imported in an engine's first start
     } | changes
 
 
