@@ -131,6 +131,30 @@ def test_an_actor_with_a_full_queue_loses_only_its_own_windows(ray, spawn, confi
     assert "start: PendingCallsLimitExceeded" in told(trained.path)["3/update actor 1/2"]
 
 
+# failures.md: actor-busy
+def test_a_suspended_actor_delays_no_step_beyond_its_deadlines(ray, actors, config):
+    """A suspended actor delays a step by one deadline at most, and ends its session later."""
+    pid = ray.get(actors[1].pid.remote())
+
+    def suspend(step, _):
+        if step == 2:
+            os.kill(pid, signal.SIGSTOP)
+
+    try:
+        trained = train(ray, config(limits=LIMITS), actors, live=1, before=suspend)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: {"ended"} == {one.state for one in rlprof.read(trained.path).processes})
+
+    found = told(trained.path)
+    assert bare((0,), STEPS) == trained.out
+    assert trained.longest < LIMITS["start_timeout_s"] + SLACK_S
+    assert trained.closing < 2 * LIMITS["stop_timeout_s"] + 2 * SLACK_S
+    assert "not answered within" in found["2/update actor 1/2"]
+    assert found["2/update actor 0/2"] == found["3/update actor 0/2"] == "whole: "
+    assert "3/update actor 1/2" in found
+
+
 # failures.md: actor-hangs
 def test_closing_hardly_waits_for_a_hung_actor_without_exports(ray, actors, config, monkeypatch):
     """`close` waits only briefly for an actor that hangs after its exports, and reports it."""

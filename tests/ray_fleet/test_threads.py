@@ -5,10 +5,14 @@ import gzip
 import json
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 import rlprof
+from rlprof import Target, Window
+from rlprof_ray._crew import Crew
+from rlprof_ray._messages import Answer
 from tests.ray_fleet.actors import Trainer
 from tests.ray_fleet.conftest import ACTOR, attached, own_spans, rows
 from tests.ray_fleet.faults import bare
@@ -120,6 +124,20 @@ def test_a_busy_event_loop_begins_its_window_late(ray, spawn, config, tmp_path):
     assert any("not answered within start_timeout_s" in note for note in first.notes)
     assert any("it was busy" in note for note in first.notes)
     assert second.state == "whole"
+
+
+def test_the_time_that_a_tool_takes_to_start_is_not_late():
+    """Lateness is measured by the driver's clock, and excludes the time of the tool's start."""
+    told = []
+    session = SimpleNamespace(write=lambda *_, seconds, **__: told.append(seconds))
+    crew = SimpleNamespace(tools=["a"], session=session)
+    member = SimpleNamespace(offset_ns=5 * 10**9, target=Target("actor", 0))
+    ask = SimpleNamespace(window=Window(1, 2), member=member, what="start", sent_ns=10**9)
+
+    for took_s in (2.0, 1.0):
+        Crew._note_if_late(crew, ask, Answer("", 8 * 10**9, took_s))
+
+    assert told == [1.0]
 
 
 ROLES = {"actor": ACTOR, "agent": {"ranks": "all", "tool": []}}

@@ -354,7 +354,9 @@ def of_meeting(path, **more):
     """Return the notes of a run about ranks that meet."""
     notes = analyse(rlprof.read(path), **more).notes
     return [
-        one.partition("who is late. ")[2] for one in notes if " together, so their times" in one
+        one.partition("which rank is late. ")[2]
+        for one in notes
+        if " together, so their times" in one
     ]
 
 

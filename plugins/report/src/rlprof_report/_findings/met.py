@@ -57,7 +57,7 @@ def met_of(analysis: Analysis, run: Run, *, step: int | None) -> Iterator[str]:
         how = f"take about as long in {phase.name}"
         if met_in(analysis, phase):
             how = f"end {phase.name} together"
-        yield f"Ranks of {role} {how}, so their times do not say who is late.{next_}"
+        yield f"Ranks of {role} {how}, so their times do not show which rank is late.{next_}"
 
 
 def _names(finding: Finding, role: str, least: float) -> bool:
