@@ -55,12 +55,12 @@ class Member:
 
 
 @pytest.fixture(name="lead")
-def _lead(config, calls):
+def _lead(request, config, calls):
     """Open the leader's session; yield it and a function that starts a follower."""
     del calls
     roles = {"actor": {"ranks": "all", "phases": ["update"]}}
     # no tool that waits for a thread
-    given = config(roles=roles, tool="anywhere")
+    given = config(roles=roles, tool="anywhere", limits=getattr(request, "param", {}))
     members = []
     with rlprof.open(given, role="driver", rank=0, world_size=1) as prof:
 
@@ -73,6 +73,10 @@ def _lead(config, calls):
         member.process.kill()
         member.process.join()
         member.process.close()
+
+
+def states(prof):
+    return [one.state for one in rlprof.read(prof.run_dir).processes if one.target.role == "actor"]
 
 
 def captures(prof):
@@ -116,12 +120,26 @@ def test_a_follower_closes_after_its_leaders_process_was_killed(lead):
     os.kill(other.pid, signal.SIGKILL)
     other.join()
     other.close()
-    wait_until(lambda: "ended" in [one.state for one in rlprof.read(prof.run_dir).processes])
+    wait_until(lambda: states(prof) == ["ended"])
 
     (capture,) = rlprof.read(prof.run_dir).captures
     assert capture.state == "whole"
     assert "closed early: its driver has ended" in capture.notes
     assert member.ask("begin", rlprof.Window(3, 4, "update")) == "its session is closed"
+
+
+def test_a_follower_closes_with_its_leaders_session(lead, tmp_path):
+    """A follower closes its session once the leader's manifest has ended."""
+    prof, make = lead
+    manifest = tmp_path / "driver.jsonl"
+    manifest.write_text('{"event":"process"}\n')
+    make(rlprof.Leader(Here.now(), str(manifest)))
+    before = states(prof)
+
+    manifest.write_text('{"event":"process"}\n{"event":"ended"}\n')
+    wait_until(lambda: states(prof) == ["ended"])
+
+    assert before == ["running"]
 
 
 # failures.md: driver-ended
@@ -143,11 +161,25 @@ def test_the_silence_of_a_leader_elsewhere_ends_with_new_lines(tmp_path, monkeyp
     assert (silence(50), silence(80)) == (0, 30)
     pulse.heard()
     assert silence(90) == 10
-    manifest.rename(tmp_path / "away")  # as on a host that does not share it
-    assert silence(95) == 0
-    (tmp_path / "away").rename(manifest)
     manifest.write_text('{"event":"process"}\n{"event":"clock"}\n{"event":"ended"}\n')
     assert silence(90) == float("inf")
+
+
+# failures.md: window-time
+@pytest.mark.parametrize("lead", [{"window_s": 0.5}], indirect=True)
+def test_a_follower_that_cannot_see_its_leader_keeps_its_limit(lead, tmp_path):
+    """A follower that cannot see its leader closes its window at limits.window_s."""
+    prof, make = lead
+    leader = rlprof.Leader(Here("elsewhere", "boot", "pid:[1]", 1, "1"), str(tmp_path / "nowhere"))
+    member = make(leader)
+    member.ask("begin", WINDOW)
+
+    wait_until(lambda: captures(prof)[0][2] != "recording")
+    member.close()
+
+    (capture,) = rlprof.read(prof.run_dir).captures
+    assert capture.state == "whole"
+    assert "closed early: limits.window_s 0.5 was reached" in capture.notes
 
 
 def test_close_waits_for_followers_up_to_a_limit(tmp_path, monkeypatch):
